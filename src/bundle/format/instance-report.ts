@@ -16,10 +16,15 @@ export interface InstanceReport {
 export const MEMORY_STORE = 'memory';
 const UNKNOWN_STORE = 'unknown';
 const ID = '[A-Za-z0-9_-]{22}';
-const REPORT = new RegExp(`^(${ID}) version=([0-9A-Za-z.+-]{1,32}) replay_store=(${ID}|memory|unknown)$`);
+const STORE_ID = new RegExp(`^${ID}$`);
+const REPORT = new RegExp(
+  `^(${ID}) version=([0-9A-Za-z.+-]{1,32}) replay_store=(${ID}|${MEMORY_STORE}|${UNKNOWN_STORE})$`,
+);
 
 /** Whether the text can be an ID that Redis keeps. */
-export const isStoreId = (text: string): boolean => new RegExp(`^${ID}$`).test(text);
+export function isStoreId(text: string): boolean {
+  return STORE_ID.test(text);
+}
 
 export function instanceText({ instanceId, replayStore = UNKNOWN_STORE, version }: InstanceReport): string {
   return `${instanceId} version=${version} replay_store=${replayStore}`;

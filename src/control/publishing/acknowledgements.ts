@@ -21,6 +21,7 @@ const MAX_BATCH = 250;
 /** Interval at which polls update a target's last-seen time in the database. */
 const SEEN_EVERY_MS = 10_000;
 
+/** Of targets whose instances are remembered. */
 const MAX_KEPT_TARGETS = 10_000;
 
 /** Columns of a target that is no longer ahead. */

@@ -1,9 +1,10 @@
 /** Control shows that two verifiers of a site use two Redis, where a proof is accepted twice, and that they use one again. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { adminUrl } from '../../support/control/control-instance.ts';
 import { ALLOWED, FollowedSite, REPLAYED } from '../../support/control/followed-site.ts';
 import { SITE_ID } from '../../support/control/site-declaration.ts';
 import { TestRedisServer } from '../../support/harness/redis-server.ts';
-import { machineSlowness, waitFor } from '../../support/wait.ts';
+import { httpGet, machineSlowness, waitFor } from '../../support/wait.ts';
 
 const VERSION = /^\d+\.\d+\.\d+$/;
 /** Two polls, one of which may wait, and the interval at which Control writes what it saw. */
@@ -37,6 +38,9 @@ it('two Redis of one site are shown, each of which accepts a proof', async () =>
   const startedMs = performance.now();
   await awaitStores(2);
   expect((performance.now() - startedMs) / machineSlowness()).toBeLessThan(SHOWN_WITHIN_MS);
+  const metrics = await httpGet(String(adminUrl(site.stage.control.stderrLines, '/metrics')));
+  // What the alert ProofgateReplayStores compares.
+  expect(metrics.text).toContain(`proofgate_control_replay_stores{site_id="${SITE_ID}"} 2\n`);
   const { targets } = await site.stage.ctl('get', 'propagation', SITE_ID);
   const instance = {
     version: expect.stringMatching(VERSION),

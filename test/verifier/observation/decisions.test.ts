@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
+import type { CallContext } from '../../../src/process/connections/call-context.ts';
 import { deny } from '../../../src/protocol/reasons.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { type AllowedObservations, Observations } from '../../../src/verifier/observation/observations.ts';
@@ -72,13 +73,25 @@ const DENIED_EVEN_THEN: ReadonlySet<string> = new Set([
 ]);
 const STALE = FAULTS.filter(({ outcome }) => outcome === 'stale_bundle_fail_closed/stale 503');
 
-async function answerTo(caller: (typeof TABLE_CALLERS)[number], faults: readonly Fault[], allowed = ALL) {
+const GONE: CallContext = {
+  waitedTooLong: false,
+  trace: undefined,
+  traceparent: () => undefined,
+  isGone: () => true,
+};
+
+async function answerTo(
+  caller: (typeof TABLE_CALLERS)[number],
+  faults: readonly Fault[],
+  allowed = ALL,
+  call?: CallContext,
+) {
   const hasBundle = !faults.some(({ noBundle }) => noBundle === true);
   const snapshot = hasBundle
     ? await compileSite(observe(applyToContent(siteContent(keys), faults)))
     : undefined;
   const { events, internalErrors, store, verifier } = await verifierWith(snapshot, faults, allowed);
-  const decision = checkNow(verifier, requestWith(keys, caller, faults).facts);
+  const decision = checkNow(verifier, requestWith(keys, caller, faults).facts, call);
   expect(internalErrors).toEqual([]);
   return { decision, event: events[0], claimsOnReplayStore: store.claims.length };
 }
@@ -103,6 +116,14 @@ describe.each(TABLE_CALLERS)('on an observed route, a request of %s', (caller) =
   it.each(faultsOf(caller))('with a stale bundle is denied: $outcome', async (fault) => {
     expect((await answerTo(caller, [fault, ...STALE])).decision.kind).toBe('denied');
   });
+
+  it.each(faultsOf(caller))(
+    'is denied once its caller is gone, and consumes nothing: $outcome',
+    async (fault) => {
+      const { claimsOnReplayStore, decision } = await answerTo(caller, [fault], ALL, GONE);
+      expect([decision.kind, claimsOnReplayStore]).toEqual(['denied', 0]);
+    },
+  );
 
   const { unmatchedUntil } = ALL;
   it.each(faultsOf(caller))('is denied where the verifier does not allow it: $outcome', async (fault) => {

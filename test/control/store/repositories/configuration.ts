@@ -315,6 +315,8 @@ export function targetCases({ read, write, ground }: Bench): void {
     });
     await write(({ targetInstances }) => targetInstances.removeAll(target.id));
     expect(await read(({ targetInstances }) => targetInstances.ofSite(siteId, 0))).toHaveLength(1);
+    await write(({ sites }) => sites.remove(siteId));
+    expect(await read(({ targetInstances }) => targetInstances.ofSite(siteId, 0))).toEqual([]);
   });
 }
 
