@@ -16,6 +16,7 @@ COPY scripts/image scripts/image
 COPY scripts/openapi-types.mjs scripts/openapi-types.mjs
 COPY scripts/sbom scripts/sbom
 COPY bin bin
+COPY docs/operate/run-book.md docs/operate/run-book.md
 COPY docs/reference/openapi.json docs/reference/openapi.json
 COPY proto proto
 COPY src src

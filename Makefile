@@ -52,7 +52,9 @@ soak: build tools system-packages envoy proxies traefik spire sdk-tools ## what 
 	@PROOFGATE_TEST_LOAD_SECONDS=300 PROOFGATE_TEST_SVID_SECONDS=60 PROOFGATE_TEST_PACE_MS=50 $(JEST) --runInBand test/e2e/spire/rotation
 	@PROOFGATE_TEST_MIXED_ROUNDS=18 $(JEST) --runInBand test/e2e/observe
 	@PROOFGATE_TEST_EVENTS=100000 $(JEST) --runInBand test/verifier/preview/prediction
-	@PROOFGATE_TEST_MUTATIONS=100000 PROOFGATE_TEST_MUTANTS=4000 PROOFGATE_TEST_CLOCK_RUNS=300 $(JEST) --runInBand test/verifier/decision/order test/verifier/decision/explain test/broker/mutations test/verifier/replay/memory.test
+	@PROOFGATE_TEST_SCHEDULES=1000 $(JEST) --runInBand test/control/publishing/revocation-receipts
+	@PROOFGATE_TEST_MUTATIONS=100000 PROOFGATE_TEST_MUTANTS=4000 PROOFGATE_TEST_CLOCK_RUNS=300 $(JEST) --runInBand test/verifier/decision/order test/verifier/decision/http-signature-mutations test/verifier/decision/explain test/broker/mutations test/verifier/replay/memory.test
+	@PROOFGATE_TEST_SUMMARY_TARGETS=100 $(JEST) --runInBand test/control/decisions/size
 	@PROOFGATE_TEST_SDK_REQUESTS=10000 $(JEST) --runInBand test/caller/sdk/corpus
 	@PROOFGATE_TEST_SEED=$$RANDOM PROOFGATE_TEST_REQUESTS=20000 $(JEST) --runInBand test/wire-fuzz
 
@@ -188,13 +190,13 @@ spire: ## SPIRE's server, agent and OIDC discovery provider for the tests, below
 image-tools: node_modules/.installed ## Node.js 22 and libraries for the tests of the image, below .cache/
 	@scripts/install-image-tools.sh
 
-# Without Python and pip the tests of the Python SDK skip.
+# Without Python and pip the tests of the Python SDK skip, without a JDK and Maven those of the Java SDK.
 .PHONY: sdk-tools
 sdk-tools:
 	@scripts/install-sdk-tools.sh
 
 .PHONY: sdk
-sdk: node_modules/.installed sdk-tools ## packages of the SDKs for Node.js, Python and Go, below .build/sdk
+sdk: node_modules/.installed sdk-tools ## packages of the SDKs for Node.js, Python, Go and Java, below .build/sdk
 	@mkdir -p .build/sdk
 	@npm pack --silent --workspace @proofgate/client --pack-destination .build/sdk
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=.cache/sdk-python/packages python3 scripts/sdk/pack.py

@@ -1,7 +1,7 @@
 /**
  * A token issuer like a cluster's, for trying things out, together with what its kubelets do. `node .build/demo/issuer.js
- * DIRECTORY AUDIENCE` serves discovery and a key set on loopback, and keeps a fresh token of two service accounts in DIRECTORY
- * until it is stopped. DIRECTORY also gets `url`, the issuer's URL, and `ca.pem`, its CA certificate.
+ * DIRECTORY AUDIENCE [ACCOUNT…]` serves discovery and a key set on loopback, and keeps a fresh token of each service account in
+ * DIRECTORY until it is stopped. DIRECTORY also gets `url`, the issuer's URL, and `ca.pem`, its CA certificate.
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,17 +13,17 @@ import { makeCertificates } from '../test/support/harness/certificates.ts';
 import { messageOf } from './parts.ts';
 
 const loopback = '127.0.0.1';
-const serviceAccounts = ['billing', 'reporting'];
+const usualAccounts = ['billing', 'reporting'];
 /** Token lifetime is an hour; this is well before its end. */
 const renewalMs = 10 * 60_000;
 
-async function main([directory, audience, ...more]: readonly string[]): Promise<number> {
-  if (directory === undefined || audience === undefined || more.length > 0) {
-    console.error('error: usage: issuer.js DIRECTORY AUDIENCE');
+async function main([directory, audience, ...accounts]: readonly string[]): Promise<number> {
+  if (directory === undefined || audience === undefined) {
+    console.error('error: usage: issuer.js DIRECTORY AUDIENCE [ACCOUNT…]');
     return 2;
   }
   try {
-    await serve(directory, audience);
+    await serve(directory, audience, accounts.length > 0 ? accounts : usualAccounts);
     return 0;
   } catch (error) {
     report(error);
@@ -35,7 +35,7 @@ function report(error: unknown): void {
   console.error(`error: ${messageOf(error)}`);
 }
 
-async function serve(directory: string, audience: string): Promise<void> {
+async function serve(directory: string, audience: string, serviceAccounts: readonly string[]): Promise<void> {
   const stopped = new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, resolve);
   });
@@ -44,13 +44,14 @@ async function serve(directory: string, audience: string): Promise<void> {
   const issuer = await startServiceAccountIssuer({ certificate: certificates.server, hostname: loopback });
   await mkdir(directory, { recursive: true });
   await writeFile(join(directory, 'ca.pem'), certificates.ca.cert);
-  await projectTokens(issuer, directory, audience);
+  const projectTokens = () => project(issuer, directory, audience, serviceAccounts);
+  await projectTokens();
   // Last, because a script that waits for this file then finds all others.
   await writeFile(join(directory, 'url'), `${issuer.issuer}\n`);
   console.log(
     `${issuer.issuer} signs tokens for ${audience}: ${directory}/{${serviceAccounts.join(',')}}.token`,
   );
-  const renew = () => projectTokens(issuer, directory, audience).catch(report);
+  const renew = () => projectTokens().catch(report);
   const renewal = setInterval(renew, renewalMs);
   await stopped;
   clearInterval(renewal);
@@ -58,10 +59,11 @@ async function serve(directory: string, audience: string): Promise<void> {
 }
 
 /** Each token file is replaced atomically, so that a reader never sees half a token. */
-async function projectTokens(
+async function project(
   issuer: ServiceAccountIssuer,
   directory: string,
   audience: string,
+  serviceAccounts: readonly string[],
 ): Promise<void> {
   for (const serviceAccount of serviceAccounts) {
     const path = join(directory, `${serviceAccount}.token`);

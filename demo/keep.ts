@@ -116,7 +116,11 @@ function operatorPastes(demo: DemoEnvironment): readonly Paste[] {
       ],
     },
     { what: 'who did what', commands: [ctl('get', 'audit')] },
-    { what: 'change site.yaml, then', commands: [ctl('apply', '-f', demo.files.siteYaml)] },
+    {
+      what: 'change site.yaml, then see which of the decisions so far would change',
+      commands: [ctl('preview', '-f', demo.files.siteYaml, '--decisions', demo.files.audit)],
+    },
+    { what: 'and apply it', commands: [ctl('apply', '-f', demo.files.siteYaml)] },
   ];
 }
 

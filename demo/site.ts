@@ -67,7 +67,16 @@ const attested = [
   source(issuerUrl, 'client:', 'attested_workload'),
 ];
 
-const routes = [
+interface DemoRoute {
+  readonly route_id: string;
+  readonly method: string;
+  readonly path_template: string;
+  readonly resource: string;
+  readonly sources: readonly string[];
+  readonly freshness?: 'realtime';
+}
+
+const routes: readonly DemoRoute[] = [
   {
     route_id: 'orders-read',
     method: 'GET',
@@ -90,6 +99,8 @@ const routes = [
     sources: enrolled,
   },
   {
+    // Without news from Control for 10 s it denies; the others work for 300 s.
+    freshness: 'realtime',
     route_id: 'salaries-read',
     method: 'GET',
     path_template: '/salaries/{id}',
@@ -131,9 +142,10 @@ targets: [${targetName}]    # the verifiers
 `;
 }
 
-function routeYaml({ route_id, method, path_template, resource, sources }: (typeof routes)[number]): string {
+function routeYaml({ route_id, method, path_template, resource, sources, freshness }: DemoRoute): string {
   return `\
-  - { route_id: ${route_id}, method: ${method}, path_template: "${path_template}", resource: ${resource}, audience: ${apiAudience}, freshness_class: realtime,
+  - { route_id: ${route_id}, method: ${method}, path_template: "${path_template}", resource: ${resource}, audience: ${apiAudience},
+      freshness_class: ${freshness ?? 'bounded, max_staleness_seconds: 300'},
       allowed_sources: [${sources.join(',\n        ')}] }
 `;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what builds and tests the SDKs: HTTP clients of Node.js as .cache/sdk-node/node_modules, and Python packages as
-# .cache/sdk-python/packages, a folder for PYTHONPATH. Kept as scripts/tool-cache.sh says. Without Python 3.9 or pip it prints one line, and the tests of the Python SDK skip.
+# Installs what builds and tests the SDKs: HTTP clients of Node.js as .cache/sdk-node/node_modules, OkHttp and Spring as .cache/sdk-java/jars, and Python packages as
+# .cache/sdk-python/packages, a folder for PYTHONPATH. Kept as scripts/tool-cache.sh says. Without Python 3.9 or pip it prints one line, and the tests of the Python SDK skip; so do those of Java without a JDK and Maven.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -21,6 +21,27 @@ install_node() {
   fi
 }
 install_node
+
+# The versions are those of the SDK's pom.xml.
+install_java() {
+  local pom=$root/sdk/java/pom.xml sums=$root/scripts/sdk/java-jars.sha256 stamp folder
+  if ! command -v javac >/dev/null || ! command -v mvn >/dev/null; then
+    echo "install-sdk-tools: a JDK and Maven are not installed: the tests of the Java SDK skip" >&2
+    return 0
+  fi
+  stamp=$(cat "$0" "$pom" "$sums" | sha256sum | cut -d ' ' -f 1)
+  link_tools sdk-java "$stamp" && return 0
+  echo "install-sdk-tools: downloading jars" >&2
+  folder=$(unfinished_tools sdk-java)
+  if mvn --batch-mode --quiet -Dstyle.color=never --file "$pom" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+    "-DoutputDirectory=$folder/jars" >&2 && (export LC_ALL=C && cd "$folder/jars" && sha256sum ./* | diff "$sums" - >&2); then
+    keep_tools sdk-java "$stamp" "$folder"
+  else
+    rm -rf "$folder"
+    echo "install-sdk-tools: Maven: the tests of the Java SDK skip" >&2
+  fi
+}
+install_java
 
 skip() {
   echo "install-sdk-tools: $1: the tests of the Python SDK skip" >&2

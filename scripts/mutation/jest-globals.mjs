@@ -10,5 +10,6 @@ const timers = new ModernFakeTimers({ config: { rootDir: '.', fakeTimers: {} }, 
 export const jest = {
   useFakeTimers: (options) => timers.useFakeTimers(options),
   useRealTimers: () => timers.useRealTimers(),
+  advanceTimersByTime: (ms) => timers.advanceTimersByTime(ms),
   setSystemTime: (now) => timers.setSystemTime(now),
 };

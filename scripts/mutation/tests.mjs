@@ -8,7 +8,7 @@ import { readdirSync } from 'node:fs';
 export const MUTATED_FOLDERS = ['src/protocol', 'src/verifier'];
 
 /** Folders with their whole content. */
-const FOLDERS = ['test/protocol', 'test/verifier'];
+const FOLDERS = ['test/protocol', 'test/verifier', 'test/cli/explain'];
 const FILES = ['test/vectors/in-process.test.ts'];
 
 const FILES_LEFT_OUT = [
@@ -18,7 +18,7 @@ const FILES_LEFT_OUT = [
   // Tests that mount a file system while they are loaded, because killed processes would leave it mounted.
   'test/verifier/assembly/audit-readiness.test.ts',
   'test/verifier/audit/full-disk.test.ts',
-  'test/verifier/capture/denied-captures.test.ts',
+  'test/verifier/capture/full-disk.test.ts',
   'test/verifier/loading/read-only-directory.test.ts',
   // A test that writes to the standard output of its own process.
   'test/verifier/audit/standard-output.test.ts',
@@ -32,6 +32,7 @@ const TESTS_LEFT_OUT = [
   'takes a time that grows with',
   '^costs what its length says',
   'keeps up with expiry at a steady rate',
+  'a slow server answers late',
   'consumes no proof twice when the clock (creeps|leaps)',
   'renamed and reopened again and again, in the middle of writing',
   '^the shared mark elsewhere',
@@ -53,6 +54,7 @@ function testsIn(folder) {
 
 /** Slow tests with the code that they test. They do not run for other mutants, even if they reach them. */
 const MEANT_FOR = {
+  'test/cli/explain/': ['src/verifier/explain/', 'src/verifier/decision/explain/'],
   'test/verifier/audit/': ['src/verifier/audit/'],
   'test/verifier/decision/explain/': ['src/verifier/decision/explain/'],
   'test/verifier/redis/': ['src/verifier/redis/', 'src/verifier/replay/'],

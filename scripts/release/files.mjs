@@ -3,7 +3,7 @@ export const CHECKSUMS = 'SHA256SUMS';
 export const SIGNATURE = 'SHA256SUMS.sig';
 
 const OF_ANY_VERSION =
-  /^proofgate-(?:chart-|middleware-|client-|go-)?\d+\.\d+\.\d+[\w.-]*\.(?:tgz|cdx\.json|whl|tar\.gz|zip)$/;
+  /^proofgate-(?:chart-|middleware-|client-|go-|java-)?\d+\.\d+\.\d+[\w.-]*\.(?:tgz|cdx\.json|whl|tar\.gz|zip)$/;
 
 /** Whether a release of some version may hold a file of that name. */
 export function isOfRelease(name) {
@@ -21,5 +21,6 @@ export function filesOf(version) {
     pythonWheel: `proofgate-${version}-py3-none-any.whl`,
     pythonSdist: `proofgate-${version}.tar.gz`,
     goModule: `proofgate-go-${version}.zip`,
+    javaProject: `proofgate-java-${version}.zip`,
   };
 }

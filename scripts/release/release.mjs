@@ -131,7 +131,7 @@ function make(version, work, release) {
     epochSeconds,
   });
   const manifest = readJson(staging, 'package.json');
-  packPythonAndGo(staging, release);
+  packPythonGoAndJava(staging, release);
   const write = (name, document) =>
     writeFileSync(join(release, name), `${JSON.stringify(document, null, 2)}\n`);
   write(sbom, describeRelease({ lock, epochSeconds, manifest, built: staging }));
@@ -141,7 +141,7 @@ function make(version, work, release) {
   );
 }
 
-function packPythonAndGo(staging, release) {
+function packPythonGoAndJava(staging, release) {
   const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1', PYTHONPATH: PYTHON_PACKAGES };
   tool('python3', [join('scripts', 'sdk', 'pack.py'), release], { cwd: staging, env });
 }

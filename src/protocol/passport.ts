@@ -17,6 +17,7 @@ import {
   type JsonObject,
   readStrictJson,
 } from './strict-json.ts';
+import { isSeconds } from './validity.ts';
 
 export const PASSPORT_TYPE = 'proofgate-passport+jwt';
 
@@ -146,10 +147,6 @@ function parseClaims(value: unknown): PassportClaims | undefined {
     provenance,
     context,
   };
-}
-
-function isSeconds(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
 }
 
 function parseConfirmation(claims: JsonObject): PublicJwk | undefined {

@@ -42,6 +42,7 @@ export interface DetailOf {
     | 'passport_malformed'
     | 'proof_missing'
     | 'proof_malformed'
+    | 'proof_ambiguous'
     | 'key_unknown'
     | 'key_revoked'
     | 'key_not_yet_valid'
@@ -58,7 +59,12 @@ export interface DetailOf {
     | 'proof_ttl'
     | 'proof_not_yet_valid'
     | 'proof_expired';
-  request_binding_mismatch: TranscriptLineName | 'body_unavailable';
+  /** `component.<name>`: an HTTP message signature does not cover it. */
+  request_binding_mismatch:
+    | TranscriptLineName
+    | 'body_unavailable'
+    | 'content-digest'
+    | `component.${string}`;
   jti_replay: undefined;
   replay_store_unavailable: 'store' | 'fenced' | 'quota';
   verifier_unavailable: 'overloaded' | 'audit' | 'unprotected' | 'internal';
@@ -118,7 +124,7 @@ export function isDenial(value: object): value is Denial {
 type Fixed<D> = D extends string
   ? string extends D
     ? never
-    : D extends `header.${string}`
+    : D extends `header.${string}` | `component.${string}`
       ? never
       : D
   : never;
@@ -138,6 +144,7 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   passport_malformed: true,
   proof_missing: true,
   proof_malformed: true,
+  proof_ambiguous: true,
   key_unknown: true,
   key_revoked: true,
   key_not_yet_valid: true,
@@ -165,6 +172,7 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   authority: true,
   target: true,
   'content-sha256': true,
+  'content-digest': true,
   headers: true,
   body_unavailable: true,
   store: true,
@@ -190,12 +198,18 @@ export function isNamingReason(reason: Reason): boolean {
   return Object.hasOwn(NAMING_REASONS, reason);
 }
 
-/** The detail as a label: `header` for every signed header, empty for an attribute's name or without a detail. */
+/**
+ * The detail as a label: `header` for every signed header, `component` for every component, empty for an attribute's name or
+ * without a detail.
+ */
 export function detailLabel({ detail, reason }: Denial): string {
   if (detail === undefined || isNamingReason(reason)) return '';
-  if (detail.startsWith('header.')) return 'header';
+  for (const kind of DETAIL_KINDS) if (detail.startsWith(`${kind}.`)) return kind;
   return isKnownDetail(detail) ? detail : '';
 }
+
+/** Details that name a header or a component, and their labels. */
+export const DETAIL_KINDS: readonly string[] = ['header', 'component'];
 
 export function isKnownDetail(detail: string): boolean {
   return Object.hasOwn(DETAILS, detail);

@@ -11,3 +11,8 @@ export function hasStarted(startSeconds: number, nowSeconds: number, skewSeconds
 export function hasEnded(endSeconds: number, nowSeconds: number, skewSeconds: number): boolean {
   return !(nowSeconds < endSeconds + skewSeconds);
 }
+
+/** Whether the value is a time: whole seconds since the epoch, after it. */
+export function isSeconds(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
+}

@@ -47,6 +47,13 @@ export function passportHeaderOf(member: typeof PASSPORT_HEADER_MEMBER | undefin
 
 export const TRANSCRIPT_HEADER = 'x-proofgate-transcript';
 export const SIGNATURE_HEADER = 'x-proofgate-signature';
+/** HTTP Message Signatures (RFC 9421 sections 4 and 5.1), digests of content (RFC 9530). */
+export const HTTP_SIGNATURE_HEADER = 'signature';
+export const HTTP_SIGNATURE_INPUT_HEADER = 'signature-input';
+export const ACCEPT_SIGNATURE_HEADER = 'accept-signature';
+export const CONTENT_DIGEST_HEADER = 'content-digest';
+/** A caller may name the route that it means; a signature that covers the header binds the route. */
+export const ROUTE_HEADER = 'x-proofgate-route';
 /** The reason code of a denial. */
 export const REASON_HEADER = 'x-proofgate-reason';
 /** Seconds that the clock of `proofgate signer` is ahead of the server's that denied a request; only the signer sets it. */
@@ -68,6 +75,9 @@ export const CONTEXT_HEADERS = {
   decisionId: 'x-proofgate-decision-id',
   bundleRevision: 'x-proofgate-bundle-revision',
 } as const;
+
+/** The format of an allowed request's proof, on routes that say which they accept. */
+export const PROOF_HEADER = 'x-proofgate-proof';
 
 /** On a request that was denied and passed without identity, because its route is observed. */
 export const OBSERVED_HEADER = 'x-proofgate-observed';

@@ -10,6 +10,7 @@ import {
   createRpcMetrics,
 } from '../process/telemetry/ext-authz-server-metrics.ts';
 import { instrumentsOf } from '../process/telemetry/instruments.ts';
+import type { ProofFormat } from '../protocol/proof-format.ts';
 
 /**
  * The steps of a decision: 1 `route` (includes reading the credentials), 2 `source`, 3 `freshness`, 4 `attributes`, 5
@@ -66,6 +67,11 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     'proofgate_break_glass_decisions_total',
     'Requests allowed only because of a break-glass statement.',
   );
+  const accepted = counter(
+    'proofgate_accepted_proofs_total',
+    'Allowed requests of routes with accepted_proofs, by format of the proof.',
+    'format',
+  );
   registerBundleGauges(registry, readBundle);
   const rpc = createRpcMetrics(registry);
   const extAuthz = createExtAuthzServerMetrics(registry);
@@ -83,6 +89,7 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     replayUnavailable: (why: string) => unavailable.inc({ why }),
     bundleRefused: (code: string) => refused.inc({ code }),
     allowedByBreakGlass: () => brokenGlass.inc(),
+    acceptedProof: (format: ProofFormat) => accepted.inc({ format }),
   };
 }
 
@@ -159,6 +166,33 @@ export function createRefreshMetrics(registry: Registry, readLastContact: () => 
     polled: (outcome: 'changed' | 'unchanged' | 'failed') => polls.inc({ outcome }),
     controlFailed: (activity: 'poll' | 'fetch' | 'acknowledge', code: string) =>
       failures.inc({ activity, code }),
+  };
+}
+
+/** Metrics of the decision summaries that Control gets. */
+export function createSummaryMetrics(registry: Registry) {
+  const { counter } = instrumentsOf(registry);
+  const summarized = counter(
+    'proofgate_summarized_decisions_total',
+    'Decisions in summaries for Control, by what came of them.',
+    'outcome',
+  );
+  return {
+    posted: (outcome: 'taken' | 'unsupported' | 'failed', decisions: number) =>
+      summarized.inc({ outcome }, decisions),
+  };
+}
+
+/** Metrics of the last uses of derived keys that Control gets. */
+export function createLastUsedMetrics(registry: Registry) {
+  const { counter } = instrumentsOf(registry);
+  const reports = counter(
+    'proofgate_reported_key_uses_total',
+    'Derived keys in reports of last uses for Control, by what came of them.',
+    'outcome',
+  );
+  return {
+    reported: (outcome: 'taken' | 'unsupported' | 'failed', keys: number) => reports.inc({ outcome }, keys),
   };
 }
 

@@ -4,10 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
+import type { CountedDecision, SummaryOutcome } from '../bundle/format/decision-summary.ts';
 import type { CallContext } from '../process/connections/call-context.ts';
 import { UNVERIFIED } from '../process/request-body/body-space.ts';
 import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
-import { thumbprintOf } from '../protocol/public-key.ts';
+import { type AcceptedCredentials, proofTermsOf } from '../protocol/accepted-credentials.ts';
+import { acceptSignature, KEYED_PROFILE } from '../protocol/http-signature.ts';
+import { type PublicJwk, thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme } from '../protocol/wire-names.ts';
@@ -22,15 +25,17 @@ import {
   type ObservedDecision,
   type Verified,
 } from './decision/decide.ts';
+import type { Caller } from './decision/facts/caller.ts';
 import { type Evidence, required } from './decision/facts/evaluation.ts';
 import { createPassportCache } from './decision/facts/passport-cache.ts';
 import type { RequestFacts, RequestHead } from './decision/facts/request-facts.ts';
 import { isBlocked } from './decision/steps/blocked.ts';
 import { keyDenial } from './decision/steps/proof.ts';
 import { matchRoute } from './decision/steps/route.ts';
+import { neededComponents } from './decision/steps/signature-binding.ts';
 import type { StepName } from './decision/steps.ts';
 import type { CurrentObservations } from './observation/observations.ts';
-import { passesObserved } from './observation/passes-observed.ts';
+import { hasUnusedSignature, passesObserved } from './observation/passes-observed.ts';
 import { replayIdentifier, subjectHash } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
 import type { VerifierMetrics } from './verifier-metrics.ts';
@@ -56,6 +61,8 @@ export interface VerifierOptions {
   readonly onInternalError: (error: unknown) => void;
   /** Receives every denied request after its decision. Must not throw. */
   readonly onDenied?: ((denied: DeniedRequest) => void) | undefined;
+  /** Counts every decision. Must not throw. */
+  readonly onDecided?: ((decision: CountedDecision) => void) | undefined;
   /** Receives every request with a canonical target of a known origin that no route matches. Must not throw. */
   readonly onUnmatched?: ((method: string, target: string, nowMs: number) => void) | undefined;
 }
@@ -184,13 +191,13 @@ export function createVerifier(options: VerifierOptions): Verifier {
       if (verdict.kind === 'denied' && !dependsOnBody(verdict)) {
         return isObserved(context, verdict) ? UNVERIFIED_BODY : denied(finish(context, verdict));
       }
-      const { caller, credentials } = context.evidence;
-      const { passport, proof } = required(credentials);
-      const { issuer, subject } = required(caller);
+      const credentials = required(context.evidence.credentials);
+      const caller = required(context.evidence.caller);
+      const { issuer, subject } = caller;
       const identifier = replayIdentifier(
         required(context.snapshot).authSite,
-        thumbprintOf(passport.claims.holderJwk),
-        proof.transcript.jti,
+        thumbprintOf(holderJwkOf(credentials, caller)),
+        proofTermsOf(credentials).jti,
       );
       if (awaited.has(identifier)) {
         const replay = deny('jti_replay');
@@ -225,14 +232,14 @@ export function createVerifier(options: VerifierOptions): Verifier {
     nowSeconds: number,
   ): Decision | Promise<Decision> {
     const { caller, holder, snapshot } = verified;
-    const { transcript } = verified.credentials.proof;
+    const terms = proofTermsOf(verified.credentials);
     const startedMs = performance.now();
     const outcome = options.replayStore.consume({
-      identifier: replayIdentifier(snapshot.authSite, holder.thumbprint, transcript.jti),
+      identifier: replayIdentifier(snapshot.authSite, holder.thumbprint, terms.jti),
       holderThumbprint: holder.thumbprint,
       subjectHash: subjectHash(caller.issuer, caller.subject),
-      issuedAtSeconds: transcript.issuedAtSeconds,
-      expiresAtSeconds: transcript.expiresAtSeconds,
+      issuedAtSeconds: terms.issuedAtSeconds,
+      expiresAtSeconds: terms.expiresAtSeconds,
       skewSeconds: snapshot.skewSeconds,
       nowSeconds,
     });
@@ -294,6 +301,22 @@ export function createVerifier(options: VerifierOptions): Verifier {
       options.onUnmatched(facts.method, facts.target, nowMs);
   }
 
+  function count(
+    { evidence, facts, startedMs }: RequestContext,
+    outcome: SummaryOutcome,
+    denial: Denial | undefined,
+    decidedMs: number,
+    derivedKeyId?: string,
+  ): void {
+    const routeId = evidence.route?.routeId;
+    const reason = denial?.reason;
+    const detail = denial === undefined ? '' : detailLabel(denial);
+    options.metrics.decided(outcome, reason ?? '', detail, routeId ?? '');
+    const { method } = facts;
+    const durationMs = decidedMs - startedMs;
+    options.onDecided?.({ outcome, reason, detail, routeId, method, durationMs, derivedKeyId });
+  }
+
   function finish(context: RequestContext, denial: Denial | undefined, verified?: Verified): Decision {
     const decisionId = randomUUID();
     const decidedMs = performance.now();
@@ -312,27 +335,35 @@ export function createVerifier(options: VerifierOptions): Verifier {
       recorded || options.auditMode !== 'required' ? denial : deny('verifier_unavailable', 'audit');
     const routeId = context.evidence.route?.routeId;
     if (refused === undefined && verified !== undefined) {
-      options.metrics.decided('allowed', '', '', routeId ?? '');
+      count(context, 'allowed', undefined, decidedMs, verified.caller.derivedKey?.keyId);
       if (context.evidence.isBreakGlass) options.metrics.allowedByBreakGlass();
-      const { caller, credentials, holder, route, snapshot } = verified;
-      const passportSha256 = credentials.passport.sha256;
-      const { thumbprint: holderThumbprint } = holder;
-      const allowed = { decisionId, snapshot, route, caller, holderThumbprint, passportSha256 };
-      return traced(context, { kind: 'allowed', ...allowed });
+      if (verified.route.acceptedProofs !== undefined) options.metrics.acceptedProof(verified.proofFormat);
+      return traced(context, allowedDecision(decisionId, verified));
     }
     const final = refused ?? deny('verifier_unavailable', 'internal');
     if (outcome === 'observed' && refused === denial) {
-      options.metrics.decided('observed', final.reason, detailLabel(final), routeId ?? '');
-      const removesAuthorization = mayHoldPassport(context.facts);
-      const { route } = context.evidence;
-      return traced(context, { kind: 'observed', decisionId, denial: final, route, removesAuthorization });
+      count(context, 'observed', final, decidedMs);
+      const { evidence, facts, snapshot } = context;
+      const removals = {
+        removesAuthorization: mayHoldPassport(facts),
+        removesHttpSignatures: hasUnusedSignature(facts, required(snapshot)),
+      };
+      return traced(context, {
+        kind: 'observed',
+        decisionId,
+        denial: final,
+        route: evidence.route,
+        ...removals,
+      });
     }
-    options.metrics.decided('denied', final.reason, detailLabel(final), routeId ?? '');
+    count(context, 'denied', final, decidedMs);
     const { facts, nowMs, snapshot } = context;
     if (options.onDenied !== undefined) {
       options.onDenied({ facts, nowMs, snapshot, event: deniedEvent(event, final) });
     }
-    return traced(context, { kind: 'denied', decisionId, denial: final, routeId });
+    const asked = acceptSignatureFor(final, context);
+    const denied = { kind: 'denied', decisionId, denial: final, routeId } as const;
+    return traced(context, asked === undefined ? denied : { ...denied, acceptSignature: asked });
   }
 
   return {
@@ -349,6 +380,38 @@ export function createVerifier(options: VerifierOptions): Verifier {
 }
 
 const UNVERIFIED_BODY: AwaitedBody = { kind: 'awaited', caller: UNVERIFIED, end: () => undefined };
+
+function allowedDecision(
+  decisionId: string,
+  { caller, credentials, holder, proofFormat, route, snapshot }: Verified,
+): AllowedDecision {
+  return {
+    kind: 'allowed',
+    decisionId,
+    snapshot,
+    route,
+    caller,
+    holderThumbprint: holder.thumbprint,
+    proofFormat,
+    passportSha256: credentials.passport?.sha256,
+    otherSignatures: credentials.passport === undefined ? credentials.signature.otherSignatures : undefined,
+  };
+}
+
+/** The key that signed the proof; known although the decision awaits the body. */
+function holderJwkOf({ passport }: AcceptedCredentials, { bundleKey }: Caller): PublicJwk {
+  return passport === undefined ? required(bundleKey).key.jwk : passport.claims.holderJwk;
+}
+
+/** The answer to a request without a proof says what a signature must cover (RFC 9421 section 5). */
+function acceptSignatureFor({ detail }: Denial, context: RequestContext): string | undefined {
+  const { evidence, facts, snapshot } = context;
+  const { route } = evidence;
+  const isWithoutProof = detail === 'authorization_missing' || detail === 'proof_missing';
+  if (!isWithoutProof || facts.removesHttpSignatures !== true || snapshot === undefined) return undefined;
+  if (route?.acceptedProofs?.has('http-message-signatures') !== true) return undefined;
+  return acceptSignature(KEYED_PROFILE, snapshot.authSite, neededComponents(route, facts));
+}
 
 /** Repeated lines, or joined ones, may hold one beside something else. */
 function mayHoldPassport({ headers }: RequestFacts): boolean {

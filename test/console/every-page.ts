@@ -33,7 +33,7 @@ function nameOf(path: string): string {
 }
 
 /** Buttons that open no dialogue. */
-const WITHOUT = /^(?:Copy.*|Choose file|Export .*|Validate.*|Next page|First page|)$/;
+const WITHOUT = /^(?:Copy.*|Choose file|Download .*|Export .*|Validate.*|Next page|First page|)$/;
 
 /** Those of the page itself, by name; of several with one name the last. */
 async function buttonsOf(page: Page): Promise<ReadonlyMap<string, number>> {

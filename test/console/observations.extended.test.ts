@@ -52,6 +52,25 @@ test('every page of the site says so, and no other page', async () => {
   expect(await banner().count()).toBe(0);
 });
 
+test('the form of the site observes what no route matches until an end, and denies it again', async () => {
+  const edit = async (choice: string) => {
+    await pageOf('/setup');
+    await page.getByRole('button', { name: 'Edit site' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Requests that no route matches').selectOption(choice);
+    if (choice === 'observe') await dialog.getByLabel('Observe until').fill(until);
+    expect(await stage.axeViolations(page)).toEqual([]);
+    await confirm(page, 'Save');
+    await dialog.waitFor({ state: 'detached' });
+    return stage.control.ctl('get', 'site', SITE_ID);
+  };
+  expect(await edit('observe')).toMatchObject({ unmatched: 'observe', unmatched_until: until });
+  await page.getByRole('status').filter({ hasText: 'requests that no route matches' }).waitFor();
+  const enforced = await edit('enforce');
+  expect(enforced).toMatchObject({ unmatched: 'deny' });
+  expect(enforced).not.toHaveProperty('unmatched_until');
+});
+
 test('a target that enforces the route says so, and one that is too old withholds the observation', async () => {
   const body = { name: 'edge-1' };
   const created = await stage.api.create(`/v1/sites/${SITE_ID}/targets`, { body });

@@ -47,6 +47,7 @@ test('a site is changed under Set-up; only what was changed is sent', async () =
   await page.getByRole('button', { name: 'Edit site' }).click();
   await dialog().getByLabel('Origins').fill('https://api.shop.example\nhttps://shop.example\n');
   await dialog().getByLabel('Clock skew').fill('7');
+  await dialog().getByLabel('several replay stores').check();
   const { etag } = await stage.api.get(SITE);
   await stage.api.patch(SITE, { body: { display_name: 'Shop' }, etag });
   await confirm(page, 'Save');
@@ -54,7 +55,7 @@ test('a site is changed under Set-up; only what was changed is sent', async () =
   await confirm(page, 'Apply mine to the new version');
   await dialog().waitFor({ state: 'detached' });
   expect((await stage.api.get(SITE)).body).toMatchObject({
-    ...{ display_name: 'Shop', skew_seconds: 7 },
+    ...{ display_name: 'Shop', skew_seconds: 7, replay_stores: 'per_region' },
     origins: ['https://api.shop.example', 'https://shop.example'],
   });
 });

@@ -16,6 +16,7 @@ const SHARED = [
   'src/process/files/secret-files.ts',
   'src/process/files/input-files.ts',
   'src/verifier/assembly/audit-settings.ts',
+  'src/verifier/assembly/state-lock.ts',
 ];
 const OTHER_PROGRAMS = /\/(?:proxy|middleware)\//;
 const RAISED = /(?:usageError\(\s*|new CliError\(\s*'usage',\s*)(?:'([a-z0-9_]+)'|`([^`]+)`)/g;

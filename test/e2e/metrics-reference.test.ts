@@ -8,8 +8,10 @@ import { createOtlpTracer } from '../../src/process/telemetry/tracing.ts';
 import { createAuditMetrics } from '../../src/verifier/audit/audit-metrics.ts';
 import { createCaptureMetrics } from '../../src/verifier/capture/capture-metrics.ts';
 import {
+  createLastUsedMetrics,
   createRefreshMetrics,
   createReplayMetrics,
+  createSummaryMetrics,
   createVerifierMetrics,
   createWorkerMetrics,
 } from '../../src/verifier/verifier-metrics.ts';
@@ -40,6 +42,8 @@ const isOurs = (name: string) => /^(?:proofgate|grpc)_/.test(name);
 async function declaredLabels(): Promise<ReadonlyMap<string, readonly string[]>> {
   const { registry } = createVerifierMetrics(() => undefined);
   createRefreshMetrics(registry, () => undefined);
+  createSummaryMetrics(registry);
+  createLastUsedMetrics(registry);
   createAuditMetrics(registry);
   createCaptureMetrics(registry);
   createReplayMetrics(registry, [], () => undefined);
@@ -90,6 +94,6 @@ it('has the labels that each is declared with, and none names a caller, a key or
   expect(Object.fromEntries(documentedLabels)).toEqual(Object.fromEntries(declared));
   const all = new Set([...declared.values()].flat());
   const known =
-    'outcome reason detail route_id freshness_class step why state code check sink kind activity grpc_type grpc_service grpc_method grpc_code status';
+    'outcome reason detail route_id freshness_class step why state code check sink kind activity format grpc_type grpc_service grpc_method grpc_code status';
   expect([...all].filter((label) => !known.split(' ').includes(label))).toEqual([]);
 });

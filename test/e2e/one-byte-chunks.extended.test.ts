@@ -32,14 +32,32 @@ const floods: Flood[] = [];
 beforeAll(async () => {
   site = await createSite();
 });
-afterEach(() => {
-  for (const flood of floods.splice(0)) flood.end();
-});
+afterEach(endFloods);
 afterAll(async () => {
   await site?.remove();
 });
 
-async function withstand(name: string, flood: Flood): Promise<void> {
+function endFloods(): void {
+  for (const flood of floods.splice(0)) flood.end();
+}
+
+/** Floods again while a probe was slow: a busy machine delays one in some floods, a server that is at fault in each. */
+const MOST_FLOODS = 3;
+/** A half where a flood has few connections, and all where a server reads one after the other. */
+const MOST_SHARE = 3 / 4;
+
+async function withstand(name: string, start: () => Flood): Promise<void> {
+  let least = 1;
+  for (let flood = 0; flood < MOST_FLOODS && least >= MOST_SHARE; flood++) {
+    endFloods();
+    least = Math.min(least, await slowestShare(name, start()));
+  }
+  // A server that reads one flooding client after the other leaves one probe waiting until it has read them all.
+  expect(least).toBeLessThan(MOST_SHARE);
+}
+
+/** @returns the slowest probe's share of the time of the flood */
+async function slowestShare(name: string, flood: Flood): Promise<number> {
   floods.push(flood);
   const statuses = new Set<number>();
   const probe = async () => statuses.add((await server.livez()).status);
@@ -50,8 +68,7 @@ async function withstand(name: string, flood: Flood): Promise<void> {
   );
   expect(grownMib).toBeLessThan(2 * server.allowedMib + GARBAGE_MIB);
   expect([...statuses]).toEqual([server.livezStatus]);
-  // A server that reads one flooding client after the other leaves one probe waiting until it has read them all.
-  expect(slowestProbeMs).toBeLessThan(allMs / 2);
+  return slowestProbeMs / allMs;
 }
 
 const http1Flood = (headOfConnection: () => Head) =>
@@ -77,26 +94,17 @@ describe.each(Object.entries(FLOODED))('%s', (name, kind) => {
 
   test(`${CONNECTIONS} strangers`, async () => {
     const head = kind.head(site);
-    await withstand(
-      `${name}, strangers`,
-      http1Flood(() => head),
-    );
+    await withstand(`${name}, strangers`, () => http1Flood(() => head));
   });
 
   if (!kind.hasProofs) return;
   test(`one caller with ${CONNECTIONS} proofs`, async () => {
-    await withstand(
-      `${name}, one caller`,
-      http1Flood(() => headOf(site, ROUTES.createOrder, false)),
-    );
+    await withstand(`${name}, one caller`, () => http1Flood(() => headOf(site, ROUTES.createOrder, false)));
   });
 
   test('one caller with one proof', async () => {
     const head = headOf(site, ROUTES.createOrder, false);
-    await withstand(
-      `${name}, one proof`,
-      http1Flood(() => head),
-    );
+    await withstand(`${name}, one proof`, () => http1Flood(() => head));
   });
 });
 
@@ -121,8 +129,7 @@ describe('proxy over HTTP/2', () => {
       const others = lines.filter(([line]) => !/^(host|transfer-encoding|content-length)$/i.test(line));
       return [...pseudo, ...others];
     };
-    await withstand(
-      `HTTP/2, ${name}`,
+    await withstand(`HTTP/2, ${name}`, () =>
       startFlood({
         address: server.address,
         connections: 6,

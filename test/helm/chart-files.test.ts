@@ -38,7 +38,7 @@ describe('flags in `settings`', () => {
 
   const OF_POINTS =
     'auth-site bundle control-url control-token-file control-ca-file bundle-key freshness-key break-glass-key break-glass-file state-dir listen ' +
-    'admin-listen tls-cert-file tls-key-file tls-client-ca-file tls-client-san replay redis-ca-file redis-sentinel-user ' +
+    'admin-listen tls-cert-file tls-key-file tls-client-ca-file tls-client-san replay redis-password-file redis-ca-file redis-sentinel-user ' +
     'redis-sentinel-password-file ';
   /** Flags that the chart sets from its own values. */
   const MANAGED = {

@@ -84,7 +84,9 @@ describeChart('the chart', () => {
       expect(spawnSync(HELM, ['package', CHART, '--destination', folder]).status).toBe(0);
       const [archive = ''] = readdirSync(folder);
       const { stdout } = spawnSync('tar', ['-tzf', join(folder, archive)], { encoding: 'utf8' });
-      expect(stdout.split('\n')).toContain('proofgate/values-quickstart.yaml');
+      expect(stdout.split('\n')).toEqual(
+        expect.arrayContaining(['proofgate/values-quickstart.yaml', 'proofgate/values-production.yaml']),
+      );
     } finally {
       rmSync(folder, { recursive: true });
     }

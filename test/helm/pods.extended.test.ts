@@ -132,7 +132,7 @@ describeChart('rendered', () => {
     expect(objects.filter(({ kind }) => kind === 'Secret')).toEqual([]);
     expect(objects.filter(({ metadata }) => metadata.namespace !== 'gateway')).toEqual([]);
     expect(renderText({ file })).not.toMatch(
-      /PRIVATE KEY|"d":|rediss?[a-z-]*:\/\/[^/\s]*@|pg[abst]_[A-Za-z0-9_-]{20}/,
+      /PRIVATE KEY|"d":|rediss?[a-z-]*:\/\/[^/\s@]*:[^/\s]*@|pg[abst]_[A-Za-z0-9_-]{20}/,
     );
   });
 

@@ -48,6 +48,11 @@ const WITHOUT_REDIS: readonly Refusal[] = [
     ['verifier.persistence is required'],
   ],
   [
+    'a password of Redis',
+    { file: 'verifier-memory', also: { redis: { passwordSecret: { name: 'password' } } } },
+    ['redis.passwordSecret is for a Redis'],
+  ],
+  [
     'settings of Redis',
     { file: 'verifier-memory', also: { verifier: { settings: { redisTimeout: '1s' } } } },
     ['verifier.settings.redisTimeout is about a Redis that is not there'],
@@ -127,6 +132,14 @@ const VERIFIER: readonly Refusal[] = [
     'two places of Redis',
     { file: 'verifier-redis', also: { redis: { urlSecret: { name: 'x' } } } },
     ['redis.url and redis.urlSecret'],
+  ],
+  [
+    'a password in the URL, beside one in a Secret',
+    {
+      file: 'verifier-redis',
+      also: { redis: { url: 'redis://u:p@redis', passwordSecret: { name: 'password' } } },
+    },
+    ['redis.url holds a user or password'],
   ],
   [
     'a password in the URL',
@@ -399,6 +412,11 @@ const CONTROL: readonly Refusal[] = [
     'several on SQLite',
     { file: 'control-sqlite', also: { control: { replicas: 2 } } },
     ['control.replicas is 2 on SQLite', 'would not start'],
+  ],
+  [
+    'an autoscaler on SQLite',
+    { file: 'control-sqlite', also: { control: { autoscaling: { enabled: true } } } },
+    ['control.autoscaling', 'on SQLite'],
   ],
   [
     'a rolling update on SQLite',

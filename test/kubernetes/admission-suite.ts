@@ -65,6 +65,9 @@ export function admissionSuite(clusterOf: () => Cluster): void {
   beforeAll(async () => {
     objects = new Objects(clusterOf());
     await makeRestricted(clusterOf(), RESTRICTED);
+    // What test/helm/values/tuned.yaml names.
+    const runtime = { apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata: { name: 'gvisor' } };
+    await objects.mustCreate({ ...runtime, handler: 'runsc' });
     const accounts = pods.map(([, spec]) => spec.serviceAccountName ?? 'default');
     for (const name of new Set(accounts)) {
       await objects.mustCreate(serviceAccount(name, RESTRICTED));

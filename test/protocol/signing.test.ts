@@ -36,6 +36,13 @@ const SIGNERS: readonly (readonly [string, SigningKey])[] = [
   ['ES256', P256_KEY],
 ];
 
+it('knows the raw point of Ed25519 keys alone', () => {
+  const sizes = (['Ed25519', 'ES256'] as const).map(
+    (algorithm) => generateSigningKey(algorithm).publicKey.rawPoint.byteLength,
+  );
+  expect(sizes).toEqual([32, 0]);
+});
+
 describe.each(SIGNERS)('signPassport with %s', (alg, key) => {
   it('makes what parses and verifies', () => {
     const passport = parsePassport(signPassport(PASSPORT, key));

@@ -33,6 +33,7 @@ export function contentTests(release: () => string): void {
       `proofgate-chart-${version}.tgz`,
       `proofgate-client-${version}.tgz`,
       `proofgate-go-${version}.zip`,
+      `proofgate-java-${version}.zip`,
       `proofgate-middleware-${version}.cdx.json`,
       `proofgate-middleware-${version}.tgz`,
     ]);

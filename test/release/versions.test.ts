@@ -19,6 +19,10 @@ it('is that of the lock file, the chart and the program', () => {
   expect(packageVersion()).toBe(version);
   expect(readText('sdk/python/src/proofgate/__init__.py')).toContain(`\n__version__ = "${version}"\n`);
   expect(readText('sdk/go/signer.go')).toContain(`\nconst Version = "${version}"\n`);
+  expect(readText('sdk/java/pom.xml')).toContain(`\n  <version>${version}</version>\n`);
+  expect(readText('sdk/java/src/main/java/example/proofgate/Signer.java')).toContain(
+    ` VERSION = "${version}";`,
+  );
 });
 
 it('what else the lock file repeats of package.json is as it is there', () => {

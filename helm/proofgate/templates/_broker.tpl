@@ -156,3 +156,7 @@
     items:
       - { key: {{ .ref.key | quote }}, path: {{ .path | quote }} }
 {{- end -}}
+
+{{- define "proofgate.broker.ports" -}}
+- { name: api, containerPort: 9196 }
+{{- end -}}

@@ -2,6 +2,11 @@
 
 {{- define "proofgate.checks" -}}
 {{- include "proofgate.checks.nothing" . -}}
+{{- range $component := list "verifier" "proxy" "control" -}}
+{{- if (index $.Values $component).enabled -}}
+{{- include "proofgate.checks.autoscaling" (dict "root" $ "component" $component) -}}
+{{- end -}}
+{{- end -}}
 {{- range $component := list "verifier" "proxy" -}}
 {{- if (index $.Values $component).enabled -}}
 {{- include "proofgate.checks.point" (dict "root" $ "component" $component) -}}
@@ -46,6 +51,13 @@
 {{- $on := or .Values.verifier.enabled .Values.proxy.enabled .Values.control.enabled .Values.broker.enabled .Values.test.enabled .Values.monitoring.dashboard.enabled -}}
 {{- if and (not $on) (eq .Template.BasePath (printf "%s/templates" .Chart.Name)) -}}
 {{- fail "nothing is enabled: set verifier.enabled, proxy.enabled, control.enabled or broker.enabled, with the values that they require, or begin with values-quickstart.yaml of this chart." -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.autoscaling" -}}
+{{- $scaling := (index .root.Values .component).autoscaling -}}
+{{- if and $scaling.enabled (gt (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
+{{- fail (printf "%s.autoscaling.minReplicas is more than maxReplicas." .component) -}}
 {{- end -}}
 {{- end -}}
 
@@ -138,6 +150,9 @@
 {{- if eq $database.kind "sqlite" -}}
 {{- if gt (int $control.replicas) 1 -}}
 {{- fail (printf "control.replicas is %d on SQLite: the database is one process's, and a second one would not start; use control.database.kind postgresql, or keep one replica." (int $control.replicas)) -}}
+{{- end -}}
+{{- if $control.autoscaling.enabled -}}
+{{- fail "control.autoscaling is enabled on SQLite: the database is one process's, and a second one would not start; use control.database.kind postgresql, or leave autoscaling off." -}}
 {{- end -}}
 {{- if and $control.strategy (ne (default "" $control.strategy.type) "Recreate") -}}
 {{- fail "control.strategy runs two pods at a time on SQLite: the database is one process's, and the new one would not start; use type Recreate, or control.database.kind postgresql." -}}

@@ -203,3 +203,41 @@ rollingUpdate:
   maxUnavailable: 0
 {{- end -}}
 {{- end -}}
+
+{{- define "proofgate.control.ports" -}}
+- { name: api, containerPort: 9193 }
+{{- end -}}
+
+{{- define "proofgate.control.initContainers" -}}
+{{- $control := .Values.control -}}
+{{- if include "proofgate.control.ownSecrets" . }}
+# Control rejects a master key that its group can read, and a mounted Secret is readable by the pod's group. This makes copies of mode 0600.
+- name: own-secrets
+  image: {{ include "proofgate.image" . | quote }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command:
+    - node
+    - -e
+    - |-
+      const fs = require('node:fs');
+      for (const name of process.argv.slice(1)) {
+        const copy = `/run/proofgate/secrets/${name}`;
+        fs.rmSync(copy, { force: true });
+        fs.writeFileSync(copy, fs.readFileSync(`/mnt/secrets/${name}`), { mode: 0o600 });
+      }
+  args:
+    {{- if $control.masterKey.name }}
+    - master-key
+    {{- end }}
+    {{- if $control.bootstrapToken.name }}
+    - bootstrap-token
+    {{- end }}
+  resources:
+    {{- toYaml $control.resources | nindent 4 }}
+  securityContext:
+    {{- include "proofgate.containerSecurity" $control.containerSecurityContext | nindent 4 }}
+  volumeMounts:
+    - { name: mounted-secrets, mountPath: /mnt/secrets, readOnly: true }
+    - { name: secrets, mountPath: /run/proofgate/secrets }
+{{- end }}
+{{- end -}}

@@ -54,25 +54,27 @@ default
 {{- end -}}
 {{- end -}}
 
+{{/* Kubernetes reads what is before the first slash as a registry. `global` values are also those of a parent chart. */}}
 {{- define "proofgate.image" -}}
 {{- with .Values.image -}}
+{{- $repository := .repository -}}
+{{- with $.Values.global.imageRegistry -}}
+{{- $repository = printf "%s/%s" (trimSuffix "/" .) $repository -}}
+{{- end -}}
 {{- if .digest -}}
-{{- printf "%s@%s" .repository .digest -}}
+{{- printf "%s@%s" $repository .digest -}}
 {{- else -}}
-{{- printf "%s:%s" .repository (default $.Chart.AppVersion .tag) -}}
+{{- printf "%s:%s" $repository (default $.Chart.AppVersion .tag) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* Container settings of the `restricted` Pod Security Standard, and a read-only root file system. */}}
+{{/* Container settings of the `restricted` Pod Security Standard, and a read-only root file system; takes further settings. */}}
 {{- define "proofgate.containerSecurity" -}}
-allowPrivilegeEscalation: false
-capabilities:
-  drop: [ALL]
-readOnlyRootFilesystem: true
-runAsNonRoot: true
-seccompProfile:
-  type: RuntimeDefault
+{{- $required := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "runAsNonRoot" true -}}
+{{- $_ := set $required "capabilities" (dict "drop" (list "ALL")) -}}
+{{- $_ := set $required "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- include "proofgate.securitySettings" (dict "required" $required "asked" .) -}}
 {{- end -}}
 
 {{/*
@@ -81,13 +83,22 @@ volume, and Control rejects a master key that its group can read.
 */}}
 {{- define "proofgate.podSecurity" -}}
 {{- $required := dict "runAsNonRoot" true "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- include "proofgate.securitySettings" (dict "required" $required "asked" .) -}}
+{{- end -}}
+
+{{/* A value of null removes a default of the chart. Takes (dict "required" … "asked" …). */}}
+{{- define "proofgate.securitySettings" -}}
 {{- $asked := dict -}}
-{{- range $name, $value := . -}}
+{{- range $name, $value := .asked -}}
 {{- if not (kindIs "invalid" $value) -}}
 {{- $_ := set $asked $name (kindIs "float64" $value | ternary (int64 $value) $value) -}}
 {{- end -}}
 {{- end -}}
-{{- merge $required $asked | toYaml -}}
+{{- /* `merge` would keep another value where the required one is false. */ -}}
+{{- range $name, $value := .required -}}
+{{- $_ := set $asked $name $value -}}
+{{- end -}}
+{{- toYaml $asked -}}
 {{- end -}}
 
 {{/* Scheduling of the pods. */}}
@@ -139,24 +150,6 @@ lifecycle:
 - -e
 - {{ printf "require('node:http').get('http://localhost:%v/livez', ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))" . | quote }}
 {{- end }}
-
-{{/* All programs serve these two paths on their admin listener. The kubelet's gRPC probe does not support TLS, so it is not used. */}}
-{{- define "proofgate.probes" -}}
-startupProbe:
-  httpGet: { path: /livez, port: {{ . }} }
-  periodSeconds: 1
-  failureThreshold: 60
-livenessProbe:
-  httpGet: { path: /livez, port: {{ . }} }
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 3
-readinessProbe:
-  httpGet: { path: /readyz, port: {{ . }} }
-  periodSeconds: 3
-  timeoutSeconds: 2
-  failureThreshold: 2
-{{- end -}}
 
 {{/* `--name=value` for each setting; a list repeats its flag for each value. */}}
 {{- define "proofgate.settingArgs" -}}

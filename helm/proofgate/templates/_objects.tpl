@@ -42,12 +42,42 @@ kind: PodDisruptionBudget
 metadata:
   {{- include "proofgate.metadata" . | nindent 2 }}
 spec:
-  maxUnavailable: {{ (index .root.Values .component).podDisruptionBudget.maxUnavailable }}
+  {{- with (index .root.Values .component).podDisruptionBudget }}
+  {{- if kindIs "invalid" .minAvailable }}
+  maxUnavailable: {{ .maxUnavailable }}
+  {{- else }}
+  minAvailable: {{ .minAvailable }}
+  {{- end }}
+  {{- end }}
   # A pod that is not ready serves no clients, so it can be evicted.
   unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
       {{- include "proofgate.selectorLabels" . | nindent 6 }}
+{{- end -}}
+
+{{- define "proofgate.autoscaler" -}}
+{{- $scaling := (index .root.Values .component).autoscaling -}}
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  {{- include "proofgate.metadata" . | nindent 2 }}
+spec:
+  scaleTargetRef:
+    apiVersion: apps/v1
+    kind: Deployment
+    name: {{ include "proofgate.componentName" . }}
+  minReplicas: {{ int $scaling.minReplicas }}
+  maxReplicas: {{ int $scaling.maxReplicas }}
+  metrics:
+    - type: Resource
+      resource:
+        name: cpu
+        target: { type: Utilization, averageUtilization: {{ int $scaling.targetCpuPercent }} }
+  {{- with $scaling.behavior }}
+  behavior:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end -}}
 
 {{/* A cert-manager Certificate. For a second listener also takes "prefix" and "tls", as in _listener.tpl. */}}

@@ -65,8 +65,12 @@
 {{- if and $redis.url $redis.urlSecret.name -}}
 {{- fail "redis.url and redis.urlSecret are the same setting: give one of them." -}}
 {{- end -}}
-{{- if contains "@" $redis.url -}}
-{{- fail "redis.url holds a user or password, which everybody who may read pods would see: put the URL into a Secret and name it in redis.urlSecret." -}}
+{{- /* A user alone, with the password in a Secret, is no secret. */ -}}
+{{- if and (contains "@" $redis.url) (not (and $redis.passwordSecret.name (regexMatch "^[a-z-]+://[^:@/?#]*@[^@]*$" $redis.url))) -}}
+{{- fail "redis.url holds a user or password, which everybody who may read pods would see: name the password's Secret in redis.passwordSecret, or put the URL into a Secret and name it in redis.urlSecret." -}}
+{{- end -}}
+{{- if and $redis.passwordSecret.name (not (include "proofgate.redisGiven" .)) -}}
+{{- fail "redis.passwordSecret is for a Redis, and none is named: set redis.url or redis.urlSecret.name." -}}
 {{- end -}}
 {{- if regexMatch "[?#]" $redis.url -}}
 {{- fail "redis.url has a query or a fragment, and the verifier takes neither: a user and a password stand before the host, in a Secret that redis.urlSecret names." -}}

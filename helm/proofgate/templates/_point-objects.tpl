@@ -7,69 +7,9 @@
 {{- end -}}
 
 {{- define "proofgate.point.deployment" -}}
-{{- $values := index .root.Values .component -}}
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  {{- include "proofgate.metadata" . | nindent 2 }}
-spec:
-  {{- if not (dig "autoscaling" "enabled" false $values) }}
-  replicas: {{ int $values.replicas }}
-  {{- end }}
-  {{- with .minReadySeconds }}
-  minReadySeconds: {{ . }}
-  {{- end }}
-  strategy:
-    {{- include "proofgate.point.strategy" . | nindent 4 }}
-  selector:
-    matchLabels:
-      {{- include "proofgate.selectorLabels" . | nindent 6 }}
-  template:
-    metadata:
-      labels:
-        {{- include "proofgate.podLabels" . | nindent 8 }}
-      annotations:
-        checksum/trust: {{ include "proofgate.point.trustData" . | sha256sum }}
-        {{- with $values.podAnnotations }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
-    spec:
-      serviceAccountName: {{ include "proofgate.serviceAccountName" . }}
-      automountServiceAccountToken: false
-      # The variables that Kubernetes sets for Services could be read as settings (PROOFGATE_…).
-      enableServiceLinks: false
-      {{- with .root.Values.imagePullSecrets }}
-      imagePullSecrets:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      securityContext:
-        {{- include "proofgate.podSecurity" $values.podSecurityContext | nindent 8 }}
-      terminationGracePeriodSeconds: {{ int $values.terminationGracePeriodSeconds }}
-      containers:
-        - name: {{ .component }}
-          image: {{ include "proofgate.image" .root | quote }}
-          imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-          command: [proofgate]
-          args:
-            {{- include (printf "proofgate.%s.args" .component) .root | nindent 12 }}
-          {{- with include "proofgate.point.env" . }}
-          env:
-            {{- . | trim | nindent 12 }}
-          {{- end }}
-          ports:
-            {{- include (printf "proofgate.%s.ports" .component) .root | nindent 12 }}
-            - { name: admin, containerPort: 9192 }
-          {{- include "proofgate.probes" "admin" | nindent 10 }}
-          {{- include "proofgate.lifecycle" (dict "root" .root "seconds" $values.preStopSeconds) | nindent 10 }}
-          resources:
-            {{- toYaml $values.resources | nindent 12 }}
-          securityContext:
-            {{- include "proofgate.containerSecurity" .root | nindent 12 }}
-          volumeMounts:
-            {{- include (printf "proofgate.%s.mounts" .component) .root | nindent 12 }}
-      volumes:
-        {{- include (printf "proofgate.%s.volumes" .component) .root | nindent 8 }}
-      {{- include "proofgate.scheduling" . | nindent 6 }}
+{{- $own := dict "adminPort" 9192 "strategy" (include "proofgate.point.strategy" .) "env" (include "proofgate.point.env" .root) -}}
+{{- $_ := set $own "podAnnotations" (printf "checksum/trust: %s" (include "proofgate.point.trustData" . | sha256sum)) -}}
+{{- include "proofgate.deployment" (merge $own .) -}}
 {{- end -}}
 
 {{- define "proofgate.point.service" -}}

@@ -88,6 +88,9 @@ A URL from a Secret is passed in PROOFGATE_REPLAY, because every user of the nod
 {{- if not (hasKey (index .root.Values .component).settings "redisTimeout") }}
 - --redis-timeout=100ms
 {{- end }}
+{{- if $redis.passwordSecret.name }}
+- --redis-password-file=/etc/proofgate/redis/password
+{{- end }}
 {{- if include "proofgate.caGiven" $redis.ca }}
 - --redis-ca-file=/etc/proofgate/redis-ca/ca.crt
 {{- end }}
@@ -101,17 +104,14 @@ A URL from a Secret is passed in PROOFGATE_REPLAY, because every user of the nod
 {{- end -}}
 
 {{- define "proofgate.point.env" -}}
-{{- with .root.Values.redis.urlSecret }}
-{{- if .name }}
+{{- with .Values.redis.urlSecret }}
+{{- if .name -}}
 - name: PROOFGATE_REPLAY
   valueFrom:
     secretKeyRef:
       name: {{ .name }}
       key: {{ .key | quote }}
 {{- end }}
-{{- end }}
-{{- with (index .root.Values .component).extraEnv }}
-{{ toYaml . }}
 {{- end }}
 {{- end -}}
 
@@ -133,6 +133,9 @@ A URL from a Secret is passed in PROOFGATE_REPLAY, because every user of the nod
 {{- end }}
 {{- with .root.Values.redis }}
 {{- if include "proofgate.redisGiven" $.root }}
+{{- if .passwordSecret.name }}
+{{ include "proofgate.readOnlyMount" (dict "name" "proofgate-redis" "path" "/etc/proofgate/redis") }}
+{{- end }}
 {{- if include "proofgate.caGiven" .ca }}
 {{ include "proofgate.readOnlyMount" (dict "name" "proofgate-redis-ca" "path" "/etc/proofgate/redis-ca") }}
 {{- end }}
@@ -187,6 +190,11 @@ only the sidecar mounts.
 {{- end }}
 {{- with .root.Values.redis }}
 {{- if include "proofgate.redisGiven" $.root }}
+{{- with .passwordSecret }}
+{{- if .name }}
+{{ include "proofgate.secretVolume" (dict "name" "proofgate-redis" "secret" .name "key" .key "path" "password" "mode" $mode) }}
+{{- end }}
+{{- end }}
 {{- if include "proofgate.caGiven" .ca }}
 {{ include "proofgate.caVolume" (dict "name" "proofgate-redis-ca" "ref" .ca) }}
 {{- end }}

@@ -2,9 +2,6 @@
 
 {{- define "proofgate.checks.verifier" -}}
 {{- $verifier := .Values.verifier -}}
-{{- if and $verifier.autoscaling.enabled (gt (int $verifier.autoscaling.minReplicas) (int $verifier.autoscaling.maxReplicas)) -}}
-{{- fail "verifier.autoscaling.minReplicas is more than maxReplicas." -}}
-{{- end -}}
 {{- if and (gt (int (default 1 $verifier.settings.workers)) 1) (eq (default "-" $verifier.settings.auditFile) "-") (eq (default "best-effort" $verifier.settings.audit) "required") -}}
 {{- fail "verifier.settings.workers above 1 with audit required needs auditFile, a regular file on a volume: lines that pass through another process are not recorded when the answer leaves." -}}
 {{- end -}}

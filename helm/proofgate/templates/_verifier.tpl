@@ -159,27 +159,12 @@ it with this chart's own context: {{ include "proofgate.sidecar" .Subcharts.proo
 {{- $verifier := .Values.verifier -}}
 {{- $sidecar := $verifier.sidecar -}}
 - name: {{ $sidecar.name }}
-  image: {{ include "proofgate.image" . | quote }}
-  imagePullPolicy: {{ .Values.image.pullPolicy }}
   restartPolicy: Always
-  command: [proofgate]
-  args:
-    {{- include "proofgate.verifier.args" . | nindent 4 }}
-  {{- with include "proofgate.point.env" (dict "root" . "component" "verifier") }}
-  env:
-    {{- . | trim | nindent 4 }}
-  {{- end }}
   ports:
     - { name: proofgate-admin, containerPort: 9192 }
-  {{- include "proofgate.probes" 9192 | nindent 2 }}
-  resources:
-    {{- toYaml $verifier.resources | nindent 4 }}
+  {{- include "proofgate.container" (dict "root" . "component" "verifier" "probePort" 9192 "env" (include "proofgate.point.env" .)) | nindent 2 }}
   securityContext:
-    {{- include "proofgate.containerSecurity" . | nindent 4 }}
-    runAsUser: {{ int64 $sidecar.runAsUser }}
-    runAsGroup: {{ int64 $sidecar.runAsGroup }}
-  volumeMounts:
-    {{- include "proofgate.verifier.mounts" . | nindent 4 }}
+    {{- include "proofgate.containerSecurity" (merge (dict "runAsUser" $sidecar.runAsUser "runAsGroup" $sidecar.runAsGroup) $verifier.containerSecurityContext) | nindent 4 }}
 {{- end -}}
 
 {{/* The sidecar's volumes, below the pod's `volumes`. */}}

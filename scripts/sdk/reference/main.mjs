@@ -1,5 +1,5 @@
 /**
- * Writes the API references of the SDKs, docs/reference/sdk-node.md, sdk-python.md and sdk-go.md, from the comments in their sources.
+ * Writes the API references of the SDKs, docs/reference/sdk-node.md, sdk-python.md, sdk-go.md and sdk-java.md, from the comments in their sources.
  * Usage: main.mjs [--out=DIRECTORY]. test/caller/sdk/reference.extended.test.ts fails when they are out of date.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { tellingFailures } from '../../failure.mjs';
 import { goEntries } from './go.mjs';
+import { javaEntries } from './java.mjs';
 import { nodeEntries } from './node.mjs';
 import { pythonEntries } from './python.mjs';
 
@@ -31,6 +32,7 @@ const SDKS = [
   },
   { page: 'sdk-python', title: 'Python: `proofgate`', sources: 'sdk/python', entries: pythonEntries },
   { page: 'sdk-go', title: 'Go: `proofgate.example/proofgate`', sources: 'sdk/go', entries: goEntries },
+  { page: 'sdk-java', title: 'Java: `example.proofgate`', sources: 'sdk/java', entries: javaEntries },
 ];
 
 function render({ page, title, sources, entries }) {

@@ -118,6 +118,7 @@ function compileRoute(
     requiredContext: compileRequired(entry.required_context),
     passportHeader: compilePassportHeader(entry, path, faults),
     forwardAuthorization: entry.forward_authorization ?? false,
+    acceptedProofs: entry.accepted_proofs && new Set(entry.accepted_proofs),
     observeUntilSeconds: compileObservation(
       { mode: entry.enforcement, until: entry.observe_until },
       { mode: 'enforcement', untilPath: `${path}/observe_until` },

@@ -8,6 +8,7 @@ import type { Access } from '../../protocol/access.ts';
 import type { BodyRule } from '../../protocol/body-binding.ts';
 import type { KeyBinding } from '../../protocol/identifiers.ts';
 import type { Attributes } from '../../protocol/passport.ts';
+import type { ProofFormat } from '../../protocol/proof-format.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { PassportHeader } from '../../protocol/wire-names.ts';
 import type { BundleFault } from '../format/bundle-error.ts';
@@ -92,6 +93,8 @@ export interface Route {
   readonly passportHeader: PassportHeader;
   /** Whether the upstream receives the passport. */
   readonly forwardAuthorization: boolean;
+  /** Formats of proofs that the route accepts; undefined: transcript-v1 alone. */
+  readonly acceptedProofs: ReadonlySet<ProofFormat> | undefined;
   /** When denied requests no longer pass, if the verifier allows them to; undefined: they never do. */
   readonly observeUntilSeconds: number | undefined;
   readonly sources: readonly SourceRule[];

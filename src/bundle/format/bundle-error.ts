@@ -160,7 +160,12 @@ export function showValue(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'a mapping';
   const json = JSON.stringify(value) ?? String(value);
-  return json.length <= MAX_SHOWN_CHARACTERS ? json : `${json.slice(0, MAX_SHOWN_CHARACTERS)}…`;
+  return json.length <= MAX_SHOWN_CHARACTERS ? json : `${cut(json, MAX_SHOWN_CHARACTERS)}…`;
+}
+
+/** The beginning of a text, in whole characters. @param most UTF-16 units */
+export function cut(text: string, most: number): string {
+  return text.slice(0, most).replace(/\p{Cs}$/u, '');
 }
 
 /** One step of a JSON Pointer (RFC 6901 section 3). */

@@ -42,6 +42,8 @@ export const OPTIONAL_MEMBERS = ['blocked', 'enforcement', 'passport_header'] as
 export const ENFORCED_HEADER = 'proofgate-enforced-observations';
 /** Request header in which a verifier says which instance of its target it is. Its value: `instance-report.ts`. */
 export const INSTANCE_HEADER = 'proofgate-instance';
+/** Request header with an instance's signature of its acknowledgement. Its value: `acknowledgement-signature.ts`. */
+export const ACK_SIGNATURE_HEADER = 'proofgate-acknowledgement-signature';
 /** Maximum time that Control holds a poll. */
 export const MAX_WAIT_SECONDS = 30;
 /** Maximum number of steps in one response; a target that is further behind polls again at once. */

@@ -6,6 +6,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
+import { PROOF_FORMATS } from '../../protocol/proof-format.ts';
 import { TIME_PATTERN } from '../../protocol/rfc3339.ts';
 import { PASSPORT_HEADER_MEMBER } from '../../protocol/wire-names.ts';
 import {
@@ -231,6 +232,13 @@ export const route = closed(
     ),
     forward_authorization: Type.Optional(
       Type.Boolean({ default: false, description: 'Whether the upstream receives the passport.' }),
+    ),
+    accepted_proofs: Type.Optional(
+      Type.Array(Type.Enum([...PROOF_FORMATS]), {
+        minItems: 1,
+        uniqueItems: true,
+        description: 'Formats of proofs that the route accepts. Default: transcript-v1 alone.',
+      }),
     ),
     enforcement: observe('Whether denied requests pass, without identity, until observe_until.'),
     observe_until: Type.Optional(

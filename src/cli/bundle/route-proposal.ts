@@ -21,6 +21,16 @@ export interface ShownProposal {
   readonly pattern: RoutePattern;
   /** Whether the pattern is only an example. */
   readonly isExample: boolean;
+  /** When the observation of the routes ends; undefined: they are enforced. */
+  readonly observeUntil: string | undefined;
+}
+
+/** The second key of the observation: settings for a verifier's `--config` file. Source: docs/operate/observe.md. */
+export function allowObserveText({ proposal, observeUntil = '' }: ShownProposal): string {
+  return `${listLines(
+    'allow_observe',
+    proposal.routes.map(({ routeId }) => [`  - ${JSON.stringify(`${routeId}=${observeUntil}`)}`]),
+  ).join('\n')}\n`;
 }
 
 export function proposalMembers(shown: ShownProposal): JsonMembers {
@@ -96,7 +106,7 @@ function resourcesOf({
   return [...found].map(([resource, access]) => ({ resource, access }));
 }
 
-function routesOf({ proposal, pattern }: ShownProposal): readonly JsonObject[] {
+function routesOf({ proposal, pattern, observeUntil }: ShownProposal): readonly JsonObject[] {
   return proposal.routes.map(({ routeId, method, pathTemplate, resource }) => ({
     route_id: routeId,
     method,
@@ -104,6 +114,7 @@ function routesOf({ proposal, pattern }: ShownProposal): readonly JsonObject[] {
     audience: pattern.audience,
     ...pattern.freshness,
     resource,
+    ...(observeUntil === undefined ? {} : { enforcement: 'observe', observe_until: observeUntil }),
     ...(pattern.form === 'site' ? { allowed_sources: pattern.allowedSources } : {}),
   }));
 }

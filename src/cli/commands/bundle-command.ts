@@ -8,6 +8,7 @@ import { bundleLintCommand } from './bundle/bundle-lint.ts';
 import { bundleResetMarkCommand } from './bundle/bundle-reset-mark.ts';
 import { bundleRoutesCommand } from './bundle/bundle-routes.ts';
 import { bundleSignCommand } from './bundle/bundle-sign.ts';
+import { bundleVerifyReceiptCommand } from './bundle/bundle-verify-receipt.ts';
 
 export const bundleCommands = group('bundle', 'Sign, freshen, check and show bundles', [
   bundleSignCommand,
@@ -18,4 +19,5 @@ export const bundleCommands = group('bundle', 'Sign, freshen, check and show bun
   bundleRoutesCommand,
   bundleResetMarkCommand,
   bundleBreakGlassCommand,
+  bundleVerifyReceiptCommand,
 ]);

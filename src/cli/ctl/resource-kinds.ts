@@ -108,7 +108,7 @@ export const KINDS: { readonly [kind: string]: Kind } = {
   ),
   keys: listed(
     '/v1/sites/{site_id}/derived-keys',
-    ['key_id', 'client_id', 'status', 'expires_at', 'verified_subject'],
+    ['key_id', 'client_id', 'status', 'expires_at', 'last_used_at', 'verified_subject'],
     { one: '/v1/derived-keys/{key_id}', needsSite: 'list' },
   ),
   'blocked-subjects': listed(
@@ -148,7 +148,11 @@ export const KINDS: { readonly [kind: string]: Kind } = {
   }),
   command: viewOf('policies', '/v1/enrollment-policies/{policy_id}/command'),
   readiness: viewOf('keys', '/v1/derived-keys/{key_id}/readiness'),
+  'last-used': viewOf('keys', '/v1/derived-keys/{key_id}/last-used'),
+  'revocation-receipt': viewOf('keys', '/v1/derived-keys/{key_id}/revocation-receipt'),
+  'receipt-keys': viewOf('sites', '/v1/sites/{site_id}/receipt-keys'),
   overview: viewOf('sites', '/v1/sites/{site_id}/overview'),
+  decisions: viewOf('sites', '/v1/sites/{site_id}/decisions'),
   propagation: viewOf('sites', '/v1/sites/{site_id}/propagation'),
   audit: listed('/v1/audit-events', ['at', 'kind', 'actor', 'resource_id', 'reason'], {
     newestOnly: true,

@@ -15,6 +15,7 @@ import { CreateSite } from './create-site';
 
 /** Loaded separately, because the first page does not need them. */
 const Places = lazyRouteComponent(() => import('./places'));
+const HomeDecisions = lazyRouteComponent(() => import('./home-decisions'));
 
 type Overview = Schemas['SiteOverview'];
 
@@ -70,6 +71,9 @@ export default function Home() {
         }
       />
       <AsCommand words={['get', 'sites']} />
+      <Suspense fallback={<Loading height={240} />}>
+        <HomeDecisions />
+      </Suspense>
       {/* Whoever may rename a place may create sites in it. */}
       {mayCreate && (
         <Suspense fallback={<Loading height={160} />}>

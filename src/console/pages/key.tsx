@@ -13,6 +13,7 @@ import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
 import { TableFrame, TableHead } from '../parts/table-frame';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
+import { Receipt } from './receipt';
 
 export default function Key() {
   const { site_id } = useSite();
@@ -37,6 +38,7 @@ export default function Key() {
             ['Fingerprint', <Id key="fingerprint" value={key.fingerprint} />],
             ['Issued', <Moment key="created" at={key.created_at} />],
             ['Expires', <Moment key="expires" at={key.expires_at} />],
+            ['Last used', <LastUsed key="used" keyId={keyId} siteId={site_id} />],
             ...revocationOf(key),
             ...(key.status === 'revoked' ? [['In effect at', <TargetsLink key="targets" />] as const] : []),
             ['Enrollment', <LinkTo key="enrollment" kind="approvals" id={key.enrollment_id} />],
@@ -48,6 +50,7 @@ export default function Key() {
           ]}
         />
       </Section>
+      {key.status === 'revoked' && <Receipt keyId={keyId} siteId={site_id} />}
       <Readiness keyId={keyId} siteId={site_id} />
     </Page>
   );
@@ -68,6 +71,27 @@ function TargetsLink() {
     <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/targets`} size="sm">
       See which targets have the newest revision
     </Anchor>
+  );
+}
+
+/** As the targets reported it, which nothing can check. */
+function LastUsed({ keyId, siteId }: { readonly keyId: string; readonly siteId: string }) {
+  const { data, error } = useQuery({
+    queryKey: ['site', siteId, 'last-used', keyId],
+    queryFn: () =>
+      bodyOf(api.GET('/v1/derived-keys/{key_id}/last-used', { params: { path: { key_id: keyId } } })),
+    refetchInterval: 30_000,
+  });
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={20} />;
+  if (data.targets.length === 0) return <>no target has reported a use</>;
+  return (
+    <>
+      {data.targets.map(({ last_used_at, name, target_id }) => (
+        <div key={target_id}>
+          <Moment at={last_used_at} />, reported by target <UntrustedText value={name} />
+        </div>
+      ))}
+    </>
   );
 }
 

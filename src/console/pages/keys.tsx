@@ -1,5 +1,5 @@
 /** The derived keys of a site. */
-import { Anchor, Select } from '@mantine/core';
+import { Anchor, Select, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
@@ -86,6 +86,18 @@ export default function Keys() {
             title: 'Expires',
             text: ({ expires_at }) => expires_at,
             cell: ({ expires_at }) => <Moment at={expires_at} />,
+          },
+          {
+            title: 'Last used',
+            text: ({ last_used_at: at }) => at ?? '',
+            cell: ({ last_used_at: at }) =>
+              at === undefined ? (
+                <Text c="dimmed" span size="sm">
+                  not reported
+                </Text>
+              ) : (
+                <Moment at={at} />
+              ),
           },
         ]}
         empty={

@@ -127,7 +127,7 @@ function CreatePolicy() {
     return (
       <Text size="sm" maw={320}>
         A policy needs an active source.{' '}
-        <Anchor component={Link} to={`${site}/sources`} size="sm">
+        <Anchor component={Link} to={`${site}/sources`} size="sm" underline="always">
           Activate one first
         </Anchor>
       </Text>

@@ -1,11 +1,12 @@
 /** Creating, changing and deleting routes. */
-import { JsonInput, NativeSelect, NumberInput, Select, SimpleGrid, TextInput } from '@mantine/core';
+import { JsonInput, NumberInput, Select, SimpleGrid, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { EditForm } from '../parts/edit';
+import { ObserveFields } from '../parts/observe-fields';
 import { UntrustedText } from '../parts/values';
 import {
   declaredRoute,
@@ -155,28 +156,19 @@ function DefinitionFields({ draft, change }: FieldsProps) {
             required
           />
         )}
-        <NativeSelect
+        <ObserveFields
           label="Enforcement"
           description="Observed: denied requests pass, without identity."
-          data={[
-            { value: 'enforce', label: 'enforce: deny what is not verified' },
-            { value: 'observe', label: 'observe: until an end, where the verifier allows it' },
-          ]}
-          value={draft.enforcement}
-          onChange={({ currentTarget: { value } }) =>
-            change({ enforcement: value === 'observe' ? 'observe' : 'enforce' })
+          otherwise="enforce: deny what is not verified"
+          isObserved={draft.enforcement === 'observe'}
+          until={draft.observe_until}
+          change={({ isObserved, until }) =>
+            change({
+              ...(isObserved === undefined ? {} : { enforcement: isObserved ? 'observe' : 'enforce' }),
+              ...(until === undefined ? {} : { observe_until: until }),
+            })
           }
         />
-        {draft.enforcement === 'observe' && (
-          <TextInput
-            label="Observe until"
-            description="UTC, at most 30 days ahead. Then the route is enforced."
-            placeholder="2026-12-12T00:00:00Z"
-            value={draft.observe_until}
-            onChange={({ currentTarget }) => change({ observe_until: currentTarget.value })}
-            required
-          />
-        )}
       </SimpleGrid>
       <JsonInput
         label="Other members"

@@ -1,5 +1,6 @@
 /** The routes of a site. */
-import { Group, Stack, Text } from '@mantine/core';
+import { Anchor, Group, Stack, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
@@ -23,7 +24,7 @@ const COLUMNS: readonly Column<Route>[] = [
   {
     title: 'Route',
     text: ({ route_id }) => route_id,
-    cell: ({ route_id }) => <UntrustedText value={route_id} />,
+    cell: ({ route_id }) => <RouteLink routeId={route_id} />,
   },
   {
     title: 'Requests',
@@ -73,6 +74,16 @@ const ACTIONS: Column<Route> = {
     </Group>
   ),
 };
+
+function RouteLink({ routeId }: { readonly routeId: string }) {
+  const { site_id } = useSite();
+  const to = `/sites/${encodeURIComponent(site_id)}/routes/${encodeURIComponent(routeId)}`;
+  return (
+    <Anchor component={Link} to={to} size="sm">
+      <UntrustedText value={routeId} />
+    </Anchor>
+  );
+}
 
 export function Routes() {
   const { site_id } = useSite();

@@ -5,6 +5,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { api, bodyOf, controlUrl, type Schemas } from '../api/client';
 import { nameWord, shellWord } from '../api/ctl-command';
+import { readDecisions } from '../api/decisions';
 import { useMay, useSite } from '../api/session';
 import { AsCommand, CopyText } from '../parts/command';
 import { Loading } from '../parts/loading';
@@ -73,6 +74,8 @@ interface Progress {
   /** Readiness of the last key in the list. */
   readonly readiness: Schemas['KeyReadiness'] | undefined;
   readonly profile: Schemas['SigningProfile'] | undefined;
+  /** In the last seven days, as targets reported. */
+  readonly allowedRequests: number;
 }
 
 interface Given extends Progress {
@@ -86,20 +89,22 @@ const FEW = 20;
 
 async function readProgress(siteId: string): Promise<Progress> {
   const params = { path: { site_id: siteId }, query: { limit: FEW } };
-  const [sources, clients, routes, grants, policies, enrollments, keys, propagation] = await Promise.all([
-    bodyOf(api.GET('/v1/sites/{site_id}/sources', { params })),
-    bodyOf(api.GET('/v1/sites/{site_id}/clients', { params })),
-    bodyOf(api.GET('/v1/sites/{site_id}/routes', { params })),
-    bodyOf(api.GET('/v1/sites/{site_id}/grants', { params })),
-    bodyOf(api.GET('/v1/sites/{site_id}/enrollment-policies', { params })),
-    bodyOf(api.GET('/v1/sites/{site_id}/enrollments', { params })),
-    bodyOf(
-      api.GET('/v1/sites/{site_id}/derived-keys', {
-        params: { ...params, query: { limit: FEW, status: 'active' } },
-      }),
-    ),
-    bodyOf(api.GET('/v1/sites/{site_id}/propagation', { params: { path: params.path } })),
-  ]);
+  const [sources, clients, routes, grants, policies, enrollments, keys, propagation, decisions] =
+    await Promise.all([
+      bodyOf(api.GET('/v1/sites/{site_id}/sources', { params })),
+      bodyOf(api.GET('/v1/sites/{site_id}/clients', { params })),
+      bodyOf(api.GET('/v1/sites/{site_id}/routes', { params })),
+      bodyOf(api.GET('/v1/sites/{site_id}/grants', { params })),
+      bodyOf(api.GET('/v1/sites/{site_id}/enrollment-policies', { params })),
+      bodyOf(api.GET('/v1/sites/{site_id}/enrollments', { params })),
+      bodyOf(
+        api.GET('/v1/sites/{site_id}/derived-keys', {
+          params: { ...params, query: { limit: FEW, status: 'active' } },
+        }),
+      ),
+      bodyOf(api.GET('/v1/sites/{site_id}/propagation', { params: { path: params.path } })),
+      readDecisions(siteId, { by: 'outcome', period: 'week' }),
+    ]);
   const key = keys.items.at(-1);
   const path = key === undefined ? undefined : { key_id: key.key_id };
   const [readiness, profiles] =
@@ -121,6 +126,7 @@ async function readProgress(siteId: string): Promise<Progress> {
     propagation,
     readiness,
     profile,
+    allowedRequests: decisions.series.find(({ name }) => name === 'allowed')?.total ?? 0,
   };
 }
 
@@ -380,13 +386,11 @@ function propagatedStep({ site, keys, propagation: { targets }, readiness }: Giv
   };
 }
 
-function requestStep({ profile, readiness }: Given): Step {
+function requestStep({ allowedRequests, profile }: Given): Step {
   return {
     title: 'First allowed request',
-    isDone: false,
-    text: `The gateway answers what your API answers. Control does not see requests, so this step stays open${
-      readiness?.ready === true ? ': everything else is done.' : '.'
-    }`,
+    isDone: allowedRequests > 0,
+    text: 'The gateway answers what your API answers. The verifier reports it within two minutes.',
     todo:
       profile === undefined ? (
         <Text size="sm">When a key may call a route, its command is shown here.</Text>

@@ -8,13 +8,14 @@ import { Action } from '../parts/action';
 import type { Declared } from '../parts/command';
 import { EditForm } from '../parts/edit';
 import { linesOf } from '../parts/lines';
+import { ObserveFields } from '../parts/observe-fields';
 
 type Site = Schemas['Site'];
 /** Origins, one on each line. The capacity for sources is changed on the page that shows that it is used up. */
 type SiteDraft = Pick<
   Site,
-  'display_name' | 'single_verifier' | 'skew_seconds' | 'bundle_lifetime_seconds'
-> & { readonly origins: string };
+  'display_name' | 'single_verifier' | 'skew_seconds' | 'bundle_lifetime_seconds' | 'replay_stores'
+> & { readonly origins: string; readonly unmatched: 'deny' | 'observe'; readonly unmatched_until: string };
 
 export function readSite(site_id: string) {
   return versionedBodyOf(api.GET('/v1/sites/{site_id}', { params: { path: { site_id } } }));
@@ -44,23 +45,43 @@ export function EditSite() {
     <EditForm<SiteDraft>
       label="Edit site"
       consequence="Site ID, trust domain and issuer stay: living keys name them. A larger clock skew makes verifiers deny every request for a while."
-      command={(_, { origins, ...draft }) => declaredSite({ ...site, ...draft, origins: linesOf(origins) })}
+      command={(_, { origins, unmatched, unmatched_until, ...draft }) =>
+        declaredSite({
+          ...site,
+          ...draft,
+          origins: linesOf(origins),
+          ...unmatchedMembers({ unmatched, unmatched_until }),
+        })
+      }
       load={async () => {
         const { body, etag } = await readSite(site_id);
         const { display_name, single_verifier, skew_seconds, bundle_lifetime_seconds, origins } = body;
-        const draft = { display_name, single_verifier, skew_seconds, bundle_lifetime_seconds };
+        const { replay_stores, unmatched, unmatched_until = '' } = body;
+        const draft = {
+          ...{ display_name, single_verifier, skew_seconds, bundle_lifetime_seconds, replay_stores },
+          ...{ unmatched, unmatched_until },
+        };
         return { draft: { ...draft, origins: origins.join('\n') }, etag };
       }}
       fields={(draft, change) => <SiteFields draft={draft} change={change} />}
-      save={(_, etag, { origins, ...changes }) =>
+      save={(draft, etag, { origins, unmatched, unmatched_until, ...changes }) =>
         changeSite(
           site_id,
-          { ...changes, ...(origins === undefined ? {} : { origins: linesOf(origins) }) },
+          {
+            ...changes,
+            ...(origins === undefined ? {} : { origins: linesOf(origins) }),
+            // Both change together.
+            ...(unmatched === undefined && unmatched_until === undefined ? {} : unmatchedMembers(draft)),
+          },
           etag,
         )
       }
     />
   );
+}
+
+function unmatchedMembers({ unmatched, unmatched_until }: Pick<SiteDraft, 'unmatched' | 'unmatched_until'>) {
+  return unmatched === 'observe' ? { unmatched, unmatched_until } : { unmatched };
 }
 
 interface FieldsProps {
@@ -99,9 +120,30 @@ function SiteFields({ draft, change }: FieldsProps) {
         onChange={(next) => change({ bundle_lifetime_seconds: Number(next) })}
         required
       />
+      <ObserveFields
+        label="Requests that no route matches"
+        description="Observed: they pass, without identity, unless they begin like an enforced route."
+        otherwise="deny"
+        isObserved={draft.unmatched === 'observe'}
+        until={draft.unmatched_until}
+        change={({ isObserved, until }) =>
+          change({
+            ...(isObserved === undefined ? {} : { unmatched: isObserved ? 'observe' : 'deny' }),
+            ...(until === undefined ? {} : { unmatched_until: until }),
+          })
+        }
+      />
       <SingleVerifier
         isSingle={draft.single_verifier}
         change={(single_verifier) => change({ single_verifier })}
+      />
+      <Checkbox
+        label="Verifiers use several replay stores on purpose, such as one a region"
+        description="A proof is accepted once in each, and the alert ProofgateReplayStores does not fire."
+        checked={draft.replay_stores === 'per_region'}
+        onChange={({ currentTarget }) =>
+          change({ replay_stores: currentTarget.checked ? 'per_region' : 'one' })
+        }
       />
     </>
   );

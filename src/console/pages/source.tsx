@@ -73,7 +73,7 @@ function PoliciesOf({ source: { site_id, source_id } }: { readonly source: Sourc
     return (
       <Text size="sm">
         none;{' '}
-        <Anchor component={Link} to={`${site}/policies`} size="sm">
+        <Anchor component={Link} to={`${site}/policies`} size="sm" underline="always">
           create one
         </Anchor>{' '}
         once a revision is active

@@ -15,6 +15,7 @@ import { TableFrame, TableHead } from '../parts/table-frame';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
 import { CreateTarget, TargetToken } from './create-target';
 import { RaiseFloor, SigningKeys } from './signing-keys';
+import { TargetDecisions } from './target-decisions';
 
 type Target = Schemas['TargetPropagation'];
 
@@ -47,6 +48,7 @@ export default function Targets() {
           {mayAdminister && <RaiseFloor publication={data} />}
         </Group>
       </Section>
+      <TargetDecisions />
       <SigningKeys />
       <TargetToken target={shown} onClose={() => setShown(undefined)} />
     </Page>
@@ -55,6 +57,7 @@ export default function Targets() {
 
 function Publication({ publication }: { readonly publication: Schemas['SitePropagation'] }) {
   const { revision, published_at, unpublished_since, held_everywhere, replay_stores, targets } = publication;
+  const isOnPurpose = publication.expected_replay_stores === 'per_region';
   const current = targets.filter(({ state }) => state === 'current').length;
   return (
     <Facts
@@ -67,14 +70,25 @@ function Publication({ publication }: { readonly publication: Schemas['SitePropa
         ['Loaded by every target', held_everywhere === 0 ? 'none yet' : `revision ${held_everywhere}`],
         ['Current targets', `${current} of ${targets.length}`],
         ...(replay_stores > 1
-          ? ([['Replay stores', <ReplayStores key="stores" count={replay_stores} />]] as const)
+          ? ([
+              [
+                'Replay stores',
+                <ReplayStores key="stores" count={replay_stores} isOnPurpose={isOnPurpose} />,
+              ],
+            ] as const)
           : []),
       ]}
     />
   );
 }
 
-function ReplayStores({ count }: { readonly count: number }) {
+interface ReplayStoresProps {
+  readonly count: number;
+  readonly isOnPurpose: boolean;
+}
+
+function ReplayStores({ count, isOnPurpose }: ReplayStoresProps) {
+  if (isOnPurpose) return <>{count}, on purpose: a proof is accepted once in each.</>;
   return (
     <Text component="span" c="red">
       {count}: a proof is accepted once in each. The verifiers of a site need one Redis.

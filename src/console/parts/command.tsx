@@ -23,7 +23,13 @@ interface None {
 
 export type Command = CommandWords | Declared | None;
 
-export function AsCommand({ words }: { readonly words: Command }) {
+/** Commands that save what they print, and the one that uses the files. Names of files and `use` are fixed texts of the console. */
+export interface Saved {
+  readonly saved: readonly { readonly words: readonly string[]; readonly file: string }[];
+  readonly use: string;
+}
+
+export function AsCommand({ words }: { readonly words: Command | Saved }) {
   const [shown, { toggle }] = useDisclosure(false);
   return (
     <Stack gap={4} align="flex-start">
@@ -35,8 +41,14 @@ export function AsCommand({ words }: { readonly words: Command }) {
   );
 }
 
-function CommandText({ words }: { readonly words: Command }) {
-  const text = 'siteFile' in words ? siteFileText(words) : 'none' in words ? undefined : commandText(words);
+function textOf(words: Command | Saved): string | undefined {
+  if ('siteFile' in words) return siteFileText(words);
+  if ('saved' in words) return savedText(words);
+  return 'none' in words ? undefined : commandText(words);
+}
+
+function CommandText({ words }: { readonly words: Command | Saved }) {
+  const text = textOf(words);
   if (text !== undefined) return <CopyText text={text} />;
   return (
     <Text size="sm" c="dimmed">
@@ -64,6 +76,12 @@ export function withReason(command: Command, reason: string): Command {
 function commandText(words: CommandWords): string | undefined {
   const lines = commandsOf(words).map((each) => ctlCommand(controlUrl, each));
   return lines.includes(undefined) ? undefined : lines.join('\n');
+}
+
+function savedText({ saved, use }: Saved): string | undefined {
+  const commands = saved.map(({ words }) => ctlCommand(controlUrl, words));
+  if (commands.includes(undefined)) return undefined;
+  return [...saved.map(({ file }, at) => `${commands[at]} > ${file}`), use].join('\n');
 }
 
 /** Strings are quoted as in JSON, because YAML 1.2 is a superset of JSON. */

@@ -35,5 +35,8 @@ export const SITE_DETAIL_PAGES: readonly PageEntry[] = [
   { path: '/sources/$sourceId', title: 'Source', load: () => import('../pages/source') },
   { path: '/policies/$policyId', title: 'Policy', load: () => import('../pages/policy') },
   { path: '/approvals/$enrollmentId', title: 'Enrollment', load: () => import('../pages/approval') },
+  { path: '/routes/$routeId', title: 'Route', load: () => import('../pages/route') },
+  { path: '/reasons', title: 'Denials', load: () => import('../pages/reason') },
+  { path: '/reasons/$code', title: 'Reason', load: () => import('../pages/reason') },
   { path: '/keys/$keyId', title: 'Key', load: () => import('../pages/key') },
 ];

@@ -37,7 +37,7 @@ function NotFound() {
     <Page title="Not found">
       <Text>
         The console has no such page. Go to{' '}
-        <Anchor component={Link} to="/">
+        <Anchor component={Link} to="/" underline="always">
           Home
         </Anchor>
         .

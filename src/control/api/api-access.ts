@@ -7,7 +7,12 @@
  */
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ENFORCED_HEADER, INSTANCE_HEADER, MEMBERS_HEADER } from '../../bundle/format/bundle-limits.ts';
+import {
+  ACK_SIGNATURE_HEADER,
+  ENFORCED_HEADER,
+  INSTANCE_HEADER,
+  MEMBERS_HEADER,
+} from '../../bundle/format/bundle-limits.ts';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
@@ -106,12 +111,13 @@ function accessOf(request: FastifyRequest): RouteAccess | undefined {
 
 async function authenticateTarget(request: FastifyRequest, { targets, limits }: AccessOptions) {
   const { authorization } = request.headers;
-  const [members, enforced, instance] = [MEMBERS_HEADER, ENFORCED_HEADER, INSTANCE_HEADER].map((name) => {
+  const names = [MEMBERS_HEADER, ENFORCED_HEADER, INSTANCE_HEADER, ACK_SIGNATURE_HEADER];
+  const [members, enforced, instance, signature] = names.map((name) => {
     const value = request.headers[name];
     return Array.isArray(value) ? value.join() : value;
   });
   request.target = await counted(request, limits.failedSignIns, () =>
-    targets.authenticate(authorization, { members, enforced, instance }),
+    targets.authenticate(authorization, { members, enforced, instance, signature }),
   );
   await limits.target(request, request.target.targetId);
 }

@@ -22,10 +22,11 @@ export class SigningKeyAdministration {
     this.#deps = deps;
   }
 
-  async list(siteId: string): Promise<SigningKeyResource[]> {
+  /** @param use `receipts`: those that auditors need, with retired ones; otherwise those that verifiers pin */
+  async list(siteId: string, use: 'verifiers' | 'receipts'): Promise<SigningKeyResource[]> {
     const { store, keyring } = this.#deps;
     const keys = await store.read((tx) => keyring.ofSite(tx, siteId));
-    return keys.map(signingKeyView);
+    return keys.filter(({ purpose }) => (purpose === 'receipt') === (use === 'receipts')).map(signingKeyView);
   }
 
   rotate(operation: Operation, siteId: string, rotation: SigningKeyRotation): Promise<SigningKeyResource> {

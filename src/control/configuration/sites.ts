@@ -141,6 +141,7 @@ function newRow(fleetId: string, site: NewSite, nowMs: number) {
     baseRevision: 0,
     floorRevision: 0,
     wholeNeeded: flag(true),
+    replayStores: site.replay_stores ?? 'one',
     unmatchedUntilSeconds: endOf(observationOfSite(site)),
     ...newVersion(nowMs),
   };
@@ -160,13 +161,14 @@ function changedColumns(change: SiteChange) {
       ? {}
       : { bundleLifetimeSeconds: change.bundle_lifetime_seconds }),
     ...(change.source_capacity === undefined ? {} : { sourceCapacity: change.source_capacity }),
+    ...(change.replay_stores === undefined ? {} : { replayStores: change.replay_stores }),
     ...(change.unmatched === undefined ? {} : { unmatchedUntilSeconds: endOf(observationOfSite(change)) }),
   };
 }
 
 /** Whether the change affects bundles. */
 function isPublished(change: SiteChange): boolean {
-  const { display_name: _name, source_capacity: _capacity, ...published } = change;
+  const { display_name: _name, replay_stores: _stores, source_capacity: _capacity, ...published } = change;
   return Object.keys(published).length > 0;
 }
 
@@ -230,6 +232,7 @@ async function siteView(tx: Transaction, row: RowOf<'site'>): Promise<SiteView> 
     single_verifier: row.singleVerifier === 1,
     bundle_lifetime_seconds: row.bundleLifetimeSeconds,
     source_capacity: row.sourceCapacity,
+    replay_stores: row.replayStores,
     ...unmatchedView(row),
     ...versionOf(row),
   };

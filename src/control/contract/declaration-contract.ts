@@ -212,7 +212,13 @@ export const DECLARATION_RESULT = object(
     warnings: Type.Array(
       object(
         {
-          code: Type.Enum(['skew_raised', 'broker_without_keys', 'route_observed', 'unmatched_observed']),
+          code: Type.Enum([
+            'skew_raised',
+            'broker_without_keys',
+            'route_observed',
+            'unmatched_observed',
+            'replay_per_region',
+          ]),
           message: Type.String(),
           denied_seconds: Type.Optional(
             Type.Integer({ minimum: 1, description: 'How long verifiers deny every request.' }),

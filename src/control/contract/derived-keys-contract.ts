@@ -6,11 +6,13 @@
 import type { Static } from 'typebox';
 import Type from 'typebox';
 import {
+  closed,
   displayText,
   givenId,
   identifier,
   moment,
   object,
+  shownText,
   VERSIONED,
 } from '../../process/http-service/members-contract.ts';
 import { ACCESS_LEVELS } from '../../protocol/access.ts';
@@ -40,6 +42,9 @@ export const DERIVED_KEY = object(
     revoked_reason: Type.Optional(Type.String({ description: 'Reason for the audit trail.' })),
     listed_in_revision: Type.Optional(BUNDLE_REVISION('The bundle revision that first lists it.')),
     revoked_in_revision: Type.Optional(BUNDLE_REVISION('The first bundle revision without it.')),
+    last_used_at: Type.Optional(
+      moment('Minute of its last allowed request, as targets reported it; absent when none did.'),
+    ),
     ...VERSIONED,
   },
   'DerivedKey',
@@ -229,6 +234,51 @@ export const KEY_READINESS = object(
   'KeyReadiness',
 );
 
+export const KEY_LAST_USED = object(
+  {
+    key_id: givenId('The derived key.'),
+    targets: Type.Array(
+      Type.Object(
+        {
+          target_id: givenId('The target.'),
+          name: shownText('Its name.'),
+          last_used_at: moment('Minute of the last request of the key that it allowed.'),
+        },
+        closed,
+      ),
+      { description: 'Those that reported a use, the latest first.' },
+    ),
+  },
+  'KeyLastUsed',
+  'As targets reported it: Control cannot check it, and decides nothing by it.',
+);
+
+export const REVOCATION_RECEIPT = object(
+  {
+    key_id: givenId('The derived key.'),
+    state: Type.Enum(['pending', 'effective'], {
+      description: 'effective: no verifier can allow a request of the key.',
+    }),
+    no_use_from: Type.Optional(moment('From when on no verifier can; absent while unknown.')),
+    waiting_for: Type.Array(
+      Type.Object(
+        {
+          target_id: givenId('Its target.'),
+          target_name: shownText('Name of the target.'),
+          instance_id: givenId('The verifier.'),
+          acked_revision: Type.Optional(BUNDLE_REVISION('The newest that it acknowledged.')),
+        },
+        closed,
+      ),
+      { description: 'Verifiers that did not acknowledge the revocation yet, as in the receipt.' },
+    ),
+    receipt: Type.String({ description: 'Compact JWS, signed by a receipt key of the site.' }),
+  },
+  'RevocationReceipt',
+);
+
+export type KeyLastUsedView = Static<typeof KEY_LAST_USED>;
+export type RevocationReceiptView = Static<typeof REVOCATION_RECEIPT>;
 export type KeyGrantView = Static<typeof KEY_GRANT>;
 export type SigningProfileView = Static<typeof SIGNING_PROFILE>;
 export type CallerProfilesView = Static<typeof CALLER_PROFILES>;

@@ -88,6 +88,10 @@ const SITE_SETTINGS = {
     maximum: MAX_SOURCE_CAPACITY,
     description: `Slots for Trust Anchor Sources. Default: ${DEFAULT_SOURCE_CAPACITY}.`,
   }),
+  replay_stores: Type.Enum(['one', 'per_region'], {
+    description:
+      'per_region: verifiers use several replay stores on purpose, each of which accepts a proof once, and Control does not warn of it. Default: one.',
+  }),
   unmatched: Type.Enum(['deny', 'observe'], {
     description:
       'observe: requests that no route matches pass, without identity, until unmatched_until, where the verifier allows it. Default: deny.',
@@ -107,6 +111,7 @@ export const NEW_SITE = object(
     single_verifier: Type.Optional(withDefaults.single_verifier),
     bundle_lifetime_seconds: Type.Optional(withDefaults.bundle_lifetime_seconds),
     source_capacity: Type.Optional(withDefaults.source_capacity),
+    replay_stores: Type.Optional(withDefaults.replay_stores),
     unmatched: Type.Optional(withDefaults.unmatched),
     unmatched_until: OBSERVATION_END,
   },
@@ -174,8 +179,9 @@ export type NewSite = Static<typeof NEW_SITE>;
 export type SiteChange = Static<typeof SITE_CHANGE>;
 
 /** Schemas of a site's signing keys: the public halves, which verifiers pin. */
-const purpose = Type.Enum(['bundle', 'freshness'], {
-  description: 'bundle: bundles, deltas and links (--bundle-key). freshness: statements (--freshness-key).',
+const purpose = Type.Enum(['bundle', 'freshness', 'receipt'], {
+  description:
+    'bundle: bundles, deltas and links (--bundle-key). freshness: statements (--freshness-key). receipt: revocation receipts.',
 });
 
 export const SIGNING_KEY = object(

@@ -39,7 +39,7 @@ const revision = (description: string) => Type.Integer({ minimum: 0, description
 
 const TARGET_INSTANCE = object(
   {
-    instance_id: Type.String({ description: 'Random, of one run of a verifier.' }),
+    instance_id: Type.String({ description: 'Of one run of a verifier.' }),
     version: shownText('Of its package.'),
     replay_store: Type.Optional(
       Type.String({
@@ -47,6 +47,12 @@ const TARGET_INSTANCE = object(
       }),
     ),
     revision: Type.Optional(revision('The one that it has loaded; absent before the first.')),
+    acked_revision: Type.Optional(
+      revision('The one that it acknowledged with its signature; absent before the first.'),
+    ),
+    may_allow_until: Type.Optional(
+      moment('When it denies every request, unless it polls again. Until then its target waits for it.'),
+    ),
     first_seen_at: moment('When it first polled.'),
     last_seen_at: moment('When it last polled.'),
     silent: Type.Boolean({ description: 'It has not polled for longer than targets wait.' }),
@@ -88,8 +94,13 @@ const TARGET_PROPAGATION = object(
     silent: Type.Boolean({ description: 'It has not polled for longer than targets wait.' }),
     instances: Type.Array(TARGET_INSTANCE, {
       description:
-        'Verifiers that share its token, those of the last ten minutes, at most 256, and those that were there first. Verifiers of earlier versions are not listed.',
+        'Verifiers that share its token, those of the last ten minutes or that may still allow requests, at most 256, and those that were there first. Verifiers of earlier versions are not listed.',
     }),
+    unlisted_may_allow_until: Type.Optional(
+      moment(
+        'When all further verifiers, beyond those in `instances`, deny every request unless they poll again. Until then the target waits for them.',
+      ),
+    ),
   },
   'TargetPropagation',
 );
@@ -121,6 +132,7 @@ export const SITE_PROPAGATION = object(
       description:
         'Number of replay stores that the instances use. With more than one, a proof is accepted once in each.',
     }),
+    expected_replay_stores: Type.Enum(['one', 'per_region'], { description: 'replay_stores of the site.' }),
     targets: Type.Array(TARGET_PROPAGATION),
     revocations: Type.Array(revocation, {
       description: 'Revocations of keys that have not expired, newest first, at most 100.',

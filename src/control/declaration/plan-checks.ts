@@ -197,6 +197,7 @@ export function warningsOf(declaration: SiteDeclaration, current: CurrentSite): 
     ...skewWarnings(declaration, current),
     ...brokers.flatMap((each) => keyWarning(each, site.site_id, current)),
     ...observationWarnings(declaration),
+    ...replayWarnings(declaration, current),
   ];
 }
 
@@ -214,6 +215,14 @@ function observationWarnings({ routes = [], site }: SiteDeclaration): readonly W
   const end = site.unmatched_until ?? '';
   const message = `requests that no route matches reach the upstream, until ${end}, ${where}`;
   return [...ofRoutes, { code: 'unmatched_observed', message }];
+}
+
+/** Nothing else says that a copied proof may be accepted again. */
+function replayWarnings({ site }: SiteDeclaration, current: CurrentSite): readonly Warning[] {
+  if ((site.replay_stores ?? current.site?.replayStores) !== 'per_region') return [];
+  const message =
+    'replay_stores is per_region: each replay store of the site accepts a proof once, and ProofgateReplayStores does not fire';
+  return [{ code: 'replay_per_region', message }];
 }
 
 function keyWarning(broker: DeclaredBroker, siteId: string, { brokers }: CurrentSite): readonly Warning[] {

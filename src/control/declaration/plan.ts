@@ -145,6 +145,7 @@ const SITE_FIELDS = [
   'single_verifier',
   'bundle_lifetime_seconds',
   'source_capacity',
+  'replay_stores',
 ] as const;
 
 function planHierarchy(declaration: SiteDeclaration, current: CurrentSite): readonly PlannedStep[] {
@@ -195,6 +196,7 @@ function siteMembers(row: RowOf<'site'>): JsonObject {
     single_verifier: row.singleVerifier === 1,
     bundle_lifetime_seconds: row.bundleLifetimeSeconds,
     source_capacity: row.sourceCapacity,
+    replay_stores: row.replayStores,
   };
 }
 

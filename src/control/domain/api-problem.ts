@@ -53,6 +53,7 @@ export const PROBLEMS = {
   enrollment_state_conflict: [409, 'The enrollment has already been decided'],
   enrollment_expired: [409, 'The key would already have expired'],
   key_state_conflict: [409, 'The key is already revoked'],
+  key_not_revoked: [409, 'The key is not revoked, so that there is no receipt'],
   key_revoked: [409, 'This public key was revoked; generate a new one'],
   token_key_limit: [409, 'The workload token has enrolled its maximum number of keys'],
   challenge_consumed: [409, 'The challenge was used for another submission'],

@@ -6,6 +6,7 @@
 import type {
   BlockedSubjectView,
   DerivedKeyView,
+  KeyLastUsedView,
   KeyRevocation,
   KeyRevocationResult,
 } from '../contract/derived-keys-contract.ts';
@@ -13,7 +14,7 @@ import type { KeyState } from '../contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { KEY_MACHINE, keyStateAt } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
-import { audited, placeInSite, requireRow } from '../resource/change.ts';
+import { audited, momentOf, placeInSite, requireRow } from '../resource/change.ts';
 import { type Created, createOnce, type Operation } from '../resource/operation.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import { type RangedPage, viewsOf } from '../store/repositories/ranged-list.ts';
@@ -46,9 +47,24 @@ export class DerivedKeys {
 
   /** @throws ApiProblem `not_found` */
   key(keyId: string): Promise<DerivedKeyView> {
-    return this.#store.read(async (tx) =>
-      derivedKeyView(requireRow(await tx.keys.find(keyId)), this.#nowMs()),
-    );
+    return this.#store.read((tx) => this.#view(tx, keyId));
+  }
+
+  async #view(tx: Transaction, keyId: string): Promise<DerivedKeyView> {
+    const lastUsed = await tx.keyUses.lastOf([keyId]);
+    return derivedKeyView(requireRow(await tx.keys.find(keyId)), this.#nowMs(), lastUsed.get(keyId));
+  }
+
+  /** The last use of a key at each target. @throws ApiProblem `not_found` */
+  lastUsed(keyId: string): Promise<KeyLastUsedView> {
+    return this.#store.read(async (tx) => {
+      const { keyId: key_id } = requireRow(await tx.keys.find(keyId));
+      const uses = await tx.keyUses.byTarget(key_id);
+      const targets = uses.map(({ name, targetId: target_id, usedAtSeconds }) => {
+        return { target_id, name, last_used_at: momentOf(usedAtSeconds * 1000) };
+      });
+      return { key_id, targets };
+    });
   }
 
   async ofSite(
@@ -59,8 +75,11 @@ export class DerivedKeys {
     const nowMs = this.#nowMs();
     const state = status && { status, nowSeconds: Math.floor(nowMs / 1000) };
     const filter = { clientId, state, subject, thumbprint: fingerprint };
-    const rows = await this.#store.readAside((tx) => tx.keys.ofSite(siteId, page, filter));
-    return viewsOf(rows, (row) => derivedKeyView(row, nowMs));
+    return this.#store.readAside(async (tx) => {
+      const rows = await tx.keys.ofSite(siteId, page, filter);
+      const lastUsed = await tx.keyUses.lastOf(rows.map((row) => row.keyId));
+      return viewsOf(rows, (row) => derivedKeyView(row, nowMs, lastUsed.get(row.keyId)));
+    });
   }
 
   /**
@@ -83,7 +102,7 @@ export class DerivedKeys {
       const ended = await revokePublicKey(tx, row, { by: operation.actor, reason, nowMs });
       const blocks = blocksSubject ? [await blockSubject({ tx, place }, row, operation, nowMs)] : [];
       const result = {
-        key: derivedKeyView(requireRow(await tx.keys.find(keyId)), nowMs),
+        key: await this.#view(tx, keyId),
         revoked_key_ids: ended.map(({ after }) => after.keyId),
         subject_blocked: blocksSubject,
       };

@@ -43,8 +43,15 @@ function parseProvenance(text: string): { [name: string]: string } {
   );
 }
 
-/** API views of derived keys for operators. */
-export function derivedKeyView(row: RowOf<'derivedKey'>, nowMs: number): DerivedKeyView {
+/**
+ * API views of derived keys for operators.
+ * @param lastUsedSeconds as targets reported it; undefined when none did, or where it does not matter
+ */
+export function derivedKeyView(
+  row: RowOf<'derivedKey'>,
+  nowMs: number,
+  lastUsedSeconds?: number,
+): DerivedKeyView {
   return {
     key_id: row.keyId,
     site_id: row.siteId,
@@ -64,6 +71,7 @@ export function derivedKeyView(row: RowOf<'derivedKey'>, nowMs: number): Derived
     ...(row.revokedReason === null ? {} : { revoked_reason: row.revokedReason }),
     ...(row.listedRevision === null ? {} : { listed_in_revision: row.listedRevision }),
     ...(row.revokedRevision === null ? {} : { revoked_in_revision: row.revokedRevision }),
+    ...(lastUsedSeconds === undefined ? {} : { last_used_at: momentOf(lastUsedSeconds * 1000) }),
     ...versionOf(row),
   };
 }

@@ -20,6 +20,8 @@ export interface PropagationReading {
   readonly targetsBehind: number;
   /** That its verifiers use; more than one accepts a proof more than once. */
   readonly replayStores: number;
+  /** Of the site's configuration. */
+  readonly expectedReplayStores: 'one' | 'per_region';
 }
 
 /** Number of a site's active policies whose keys expire soon, or have expired recently, without a successor. */
@@ -120,9 +122,13 @@ function registerReadings(
   );
   readings(
     'proofgate_control_replay_stores',
-    'Replay stores that verifiers use, by Auth Site; with more than one a proof is accepted once in each.',
-    'site_id',
-    async () => (await propagation()).map(({ siteId, replayStores }) => [siteId, replayStores]),
+    'Replay stores that verifiers use, by Auth Site; with more than one a proof is accepted once in each. `expected` is `replay_stores` of the site: `one`, or `per_region` for several on purpose.',
+    ['site_id', 'expected'],
+    async () =>
+      (await propagation()).map(({ expectedReplayStores, replayStores, siteId }) => [
+        [siteId, expectedReplayStores],
+        replayStores,
+      ]),
   );
   readings(
     'proofgate_control_policies_not_renewed',

@@ -10,6 +10,7 @@ import {
   registerConfigurationRoutes,
 } from '../api/routes/configuration-api.ts';
 import { registerConsoleRoutes } from '../api/routes/console-routes.ts';
+import { registerDecisionRoutes } from '../api/routes/decisions-api.ts';
 import { registerDeclarationRoute } from '../api/routes/declaration-api.ts';
 import { registerEnrollmentPlaneRoutes } from '../api/routes/enrollments-api.ts';
 import { registerExplanationRoute } from '../api/routes/explanations-api.ts';
@@ -17,6 +18,9 @@ import { registerHealthRoutes } from '../api/routes/health-api.ts';
 import { registerRuntimeRoutes } from '../api/routes/runtime-api.ts';
 import { registerSessionRoutes } from '../api/routes/session-api.ts';
 import { registerTargetSelfRoutes } from '../api/routes/targets-api.ts';
+import { CollectedSummaries } from '../decisions/collected-summaries.ts';
+import { startSummaryPruning } from '../decisions/pruned-summaries.ts';
+import { ReportedKeyUses } from '../decisions/reported-key-uses.ts';
 import { ComparisonThread } from '../declaration/comparison-thread.ts';
 import { Declarations } from '../declaration/declarations.ts';
 import { createEnrollmentPlane, type EnrollmentPlane } from '../enrollment/enrollment-plane.ts';
@@ -59,6 +63,11 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   const signingKeys = new SiteSigningKeys(masterKeys);
   const onFault = (error: unknown) => reportFailure(options, 'distribution', error);
   const distribution = new Distribution({ store, nowMs, onFault });
+  const summaries = new CollectedSummaries({
+    store,
+    nowMs,
+    onFault: (error) => reportFailure(options, 'decision_summaries', error),
+  });
   const enrollment = openEnrollment(options);
   const app = await openApp(options, operators, distribution);
   registerSessionRoutes(app, operators);
@@ -76,7 +85,8 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   registerDeclarationRoute(app, new Declarations({ ...configuration, store, comparer, lifecycle }));
   registerEnrollmentPlaneRoutes(app, enrollment);
   registerTargetSelfRoutes(app, distribution);
-  registerRuntimeRoutes(app, { store, nowMs });
+  registerRuntimeRoutes(app, { store, nowMs, keyring: signingKeys });
+  registerDecisionRoutes(app, { store, nowMs, summaries, keyUses: new ReportedKeyUses({ store, nowMs }) });
   registerChangeRoutes(app, {
     feed: new ChangeFeed({ store, nowMs, report: (error) => reportFailure(options, 'changes', error) }),
     operators: operators.operators,
@@ -93,12 +103,15 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   return {
     app,
     startJobs() {
+      const report = (error: unknown) => reportFailure(options, 'decision_summaries', error);
       stops.push(startPublishing(options, signingKeys), enrollment.startJobs(), operators.startJobs());
+      stops.push(startSummaryPruning({ store, nowMs, report }));
     },
     drain: (timeoutMs) => drain(app, timeoutMs),
     async close() {
       await Promise.all(stops.map((stop) => stop()));
       await comparer.close();
+      await summaries.close();
       await distribution.close();
       await operators.identityProvider?.close();
     },

@@ -89,14 +89,16 @@ export async function readPropagation(
   for await (const siteId of siteIds(store)) {
     const site = await propagationOf(store, siteId, nowMs());
     if (site === undefined) continue;
-    const { replay_stores: replayStores, targets } = site;
+    const { expected_replay_stores: expectedReplayStores, replay_stores: replayStores, targets } = site;
     // A target that is ahead does not have the newest revision either.
     const behind = targets.filter(({ state, behind_revisions }) => state === 'ahead' || behind_revisions > 0);
     const sinceMs = behind
       .map(({ ahead_since, behind_since }) => Date.parse(ahead_since ?? behind_since ?? ''))
       .filter(Number.isFinite);
     const lagMs = sinceMs.length === 0 ? 0 : Math.max(0, nowMs() - Math.min(...sinceMs));
-    readings.push({ siteId, lagSeconds: lagMs / 1000, targetsBehind: behind.length, replayStores });
+    const lagSeconds = lagMs / 1000;
+    const targetsBehind = behind.length;
+    readings.push({ siteId, lagSeconds, targetsBehind, replayStores, expectedReplayStores });
   }
   return readings;
 }

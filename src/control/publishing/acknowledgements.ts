@@ -3,16 +3,27 @@
  * report within seconds of a publication, so one transaction writes all reports of 50 ms.
  */
 import { LRUCache } from 'lru-cache';
+import { type SignatureTime, verifyAcknowledgement } from '../../bundle/format/acknowledgement-signature.ts';
 import type { Acknowledgement } from '../../bundle/format/distribution-contract.ts';
+import { importPublicJwk } from '../../protocol/import-public-key.ts';
 import { audited, placeInSite } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { settleBlocked } from './blocked-publication.ts';
+import { heldColumns, type Unlisted } from './held-revision.ts';
 import { columnsOfRequest, type Reported } from './known-members.ts';
 import { settleObservations } from './observation-publication.ts';
 import { noteHeldByAll, settleSources } from './source-settlement.ts';
-import { MAX_INSTANCES, noteInstances, type SeenInstance } from './target-instances.ts';
+import {
+  bothUnlisted,
+  LIVE_MS,
+  MAX_INSTANCES,
+  noteAcknowledged,
+  noteInstances,
+  type SeenInstance,
+  type SignedReport,
+} from './target-instances.ts';
 import { TargetAllowance } from './target-rate-limit.ts';
 import type { ReportingTarget } from './target-tokens.ts';
 
@@ -36,11 +47,15 @@ interface Seen {
   readonly columns: Report;
   /** By ID: those that are kept, and at most {@link MAX_INSTANCES} others. */
   readonly instances: Map<string, SeenInstance>;
+  /** Stands for all others. */
+  readonly unlisted: SeenInstance | undefined;
 }
 
 interface Waiting {
   readonly target: ReportingTarget;
   readonly acknowledgement: Acknowledgement;
+  /** Undefined without a valid signature of an instance. */
+  readonly signed: SignatureTime | undefined;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -49,10 +64,13 @@ export interface AcknowledgementsOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
   readonly onFault?: ((error: unknown) => void) | undefined;
+  /** Number of instances of a target that are listed, {@link MAX_INSTANCES} by default. */
+  readonly maxInstances?: number | undefined;
 }
 
 export class Acknowledgements {
   readonly #options: AcknowledgementsOptions;
+  readonly #maxInstances: number;
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> = Promise.resolve();
@@ -65,15 +83,30 @@ export class Acknowledgements {
 
   constructor(options: AcknowledgementsOptions) {
     this.#options = options;
+    this.#maxInstances = options.maxInstances ?? MAX_INSTANCES;
   }
 
   /** Resolves when the acknowledgement is stored. Its revision and head must be the site's. */
   add(target: ReportingTarget, acknowledgement: Acknowledgement): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ target, acknowledgement, resolve, reject });
+      const signed = this.#verify(target, acknowledgement);
+      if (signed?.hasEnded === true)
+        this.#seen.get(target.targetId)?.instances.delete(target.instance?.instanceId ?? '');
+      this.#waiting.push({ target, acknowledgement, signed, resolve, reject });
       if (this.#waiting.length >= MAX_BATCH) this.#flush();
       else this.#timer ??= setTimeout(() => this.#flush(), BATCH_MS);
     });
+  }
+
+  #verify(target: ReportingTarget, acknowledgement: Acknowledgement): SignatureTime | undefined {
+    const { instance, signature, siteId: authSite, tokenHash } = target;
+    if (instance?.signing === undefined || signature === undefined) return undefined;
+    const { instanceId, signing } = instance;
+    const key = importPublicJwk({ kty: 'OKP', crv: 'Ed25519', x: signing.publicKey });
+    if (key === undefined) return undefined;
+    const { head, outcome, revision } = acknowledgement;
+    const signed = { authSite, tokenHash, instanceId, signing, revision, head, outcome };
+    return verifyAcknowledgement(signed, signature, key);
   }
 
   #flush(): void {
@@ -90,7 +123,11 @@ export class Acknowledgements {
     try {
       const now = nowMs();
       await store.writeUnaudited(undefined, (tx) =>
-        writeBatch(tx, batch, { nowMs: now, mayAudit: (targetId) => this.#problemRows.take(targetId, now) }),
+        writeBatch(tx, batch, {
+          nowMs: now,
+          maxInstances: this.#maxInstances,
+          mayAudit: (targetId) => this.#problemRows.take(targetId, now),
+        }),
       );
       for (const { resolve } of batch) resolve();
       for (const siteId of sitesOf(batch)) {
@@ -114,14 +151,22 @@ export class Acknowledgements {
     const before = this.#seen.get(targetId);
     const lacked = [...(before?.reported.lackedMembers ?? []), ...lackedMembers];
     const instances = before?.instances ?? new Map<string, SeenInstance>();
-    if (instance !== undefined && this.#isNoted(targetId, instance.instanceId, instances)) {
+    let unlisted = before?.unlisted;
+    if (instance !== undefined) {
       const enforcedObservations = enforced?.count ?? 0;
-      instances.set(instance.instanceId, { ...instance, targetId, siteId, revision, enforcedObservations });
+      const seen = { ...instance, targetId, siteId, revision, enforcedObservations };
+      const isNoted = this.#isNoted(targetId, instance.instanceId, instances);
+      if (isNoted) instances.set(instance.instanceId, seen);
+      else unlisted = bothUnlisted(unlisted, seen);
     }
     this.#seen.set(targetId, {
       reported: { lackedMembers: [...new Set(lacked)], enforced },
-      columns: isOnChain ? NOT_AHEAD : {},
+      columns: {
+        ...(isOnChain ? NOT_AHEAD : {}),
+        ...(instance?.signing === undefined && { unsignedUntilMs: this.#options.nowMs() + LIVE_MS }),
+      },
       instances,
+      unlisted,
     });
     this.#seenTimer ??= setTimeout(() => {
       this.#seenTimer = undefined;
@@ -132,7 +177,7 @@ export class Acknowledgements {
   /** Those that are kept are noted always, others while there is room. */
   #isNoted(targetId: string, instanceId: string, noted: ReadonlyMap<string, unknown>): boolean {
     return (
-      noted.size < MAX_INSTANCES ||
+      noted.size < this.#maxInstances ||
       noted.has(instanceId) ||
       this.#kept.get(targetId)?.has(instanceId) === true
     );
@@ -149,13 +194,15 @@ export class Acknowledgements {
     );
     const instances = new Map(
       seen.flatMap(([id, target]) =>
-        target.instances.size === 0 ? [] : [[id, [...target.instances.values()]] as const],
+        target.instances.size === 0 ? [] : [[id, seenInstances(target)] as const],
       ),
     );
     await store
       .writeUnaudited(undefined, async (tx) => {
         await noteReports(tx, reports);
-        return noteInstances(tx, instances, lastSeenAtMs);
+        const { kept, unlisted } = await noteInstances(tx, instances, lastSeenAtMs, this.#maxInstances);
+        await noteHeld(tx, [...instances.keys()], unlisted, lastSeenAtMs);
+        return kept;
       })
       .then((kept) => {
         for (const [targetId, ids] of kept) this.#kept.set(targetId, ids);
@@ -177,8 +224,14 @@ function sitesOf(batch: readonly Waiting[]): ReadonlySet<string> {
   return new Set(batch.map(({ target }) => target.siteId));
 }
 
+/** Those of a target since the last write. */
+function seenInstances({ instances, unlisted }: Seen): readonly SeenInstance[] {
+  return unlisted === undefined ? [...instances.values()] : [...instances.values(), unlisted];
+}
+
 interface Writing {
   readonly nowMs: number;
+  readonly maxInstances: number;
   /** Whether a rejection by this target may add an audit row. */
   readonly mayAudit: (targetId: string) => boolean;
 }
@@ -197,6 +250,8 @@ async function writeBatch(tx: Transaction, batch: readonly Waiting[], writing: W
     } else refused.set(targetId, entry);
   }
   await noteReports(tx, accepted);
+  const unlisted = await noteAcknowledged(tx, batch.flatMap(signedReportOf), nowMs, writing.maxInstances);
+  await noteHeld(tx, [...accepted.keys()], unlisted, nowMs);
   for (const entry of refused.values()) await noteRefused(tx, entry, writing);
   if (accepted.size > 0) {
     for (const siteId of sitesOf(batch)) await noteHeldByAll(tx, siteId, nowMs);
@@ -207,6 +262,7 @@ async function writeBatch(tx: Transaction, batch: readonly Waiting[], writing: W
 async function noteReports(tx: Transaction, reports: Iterable<readonly [string, Report]>): Promise<void> {
   const groups = new Map<string, { readonly report: Report; readonly ids: string[] }>();
   for (const [targetId, report] of reports) {
+    if (Object.keys(report).length === 0) continue;
     const name = JSON.stringify(report);
     const group = groups.get(name) ?? { report, ids: [] };
     group.ids.push(targetId);
@@ -215,11 +271,38 @@ async function noteReports(tx: Transaction, reports: Iterable<readonly [string, 
   for (const { report, ids } of groups.values()) await tx.propagation.noteTargets(ids, report);
 }
 
-function acceptance({ target, acknowledgement: { head, revision } }: Waiting, nowMs: number): Report {
+/** Records which revision the targets have now. Reports of this transaction already hold the rows, so that no entry is lost. */
+async function noteHeld(
+  tx: Transaction,
+  targetIds: readonly string[],
+  unlisted: ReadonlyMap<string, Unlisted>,
+  nowMs: number,
+): Promise<void> {
+  const instances = await tx.targetInstances.ofAttached(targetIds);
+  const rows = await tx.targets.ofIds([...instances.keys()]);
+  await noteReports(
+    tx,
+    rows.map((row) => {
+      const { id } = row;
+      return [id, heldColumns(row, instances.get(id) ?? [], unlisted.get(id), nowMs)] as const;
+    }),
+  );
+}
+
+function signedReportOf({ acknowledgement, signed, target }: Waiting): readonly SignedReport[] {
+  const { enforced, instance, siteId, targetId } = target;
+  if (signed === undefined || instance === undefined || acknowledgement.outcome !== 'accepted') return [];
+  const { head, revision } = acknowledgement;
+  const seen = { ...instance, targetId, siteId, revision, enforcedObservations: enforced?.count ?? 0 };
+  return [{ instance: seen, revision, head, ...signed }];
+}
+
+function acceptance({ target, acknowledgement, signed }: Waiting, nowMs: number): Report {
+  const { head, revision } = acknowledgement;
+  // One that does not sign speaks for those that do not.
+  const unsigned = { unsignedRevision: revision, unsignedHead: head, ackedAtMs: nowMs };
   return {
-    ackedRevision: revision,
-    ackedHead: head,
-    ackedAtMs: nowMs,
+    ...(signed === undefined && { ...unsigned, unsignedUntilMs: nowMs + LIVE_MS }),
     ...columnsOfRequest(target, nowMs),
     ...NOT_AHEAD,
   };

@@ -1,5 +1,5 @@
 /**
- * A site's signing keys: one pair for bundles, deltas and links, one for freshness statements. The master key seals the
+ * A site's signing keys: one pair for bundles, deltas and links, one for freshness statements, one for revocation receipts. The master key seals the
  * private halves, each bound to its key ID. During a rotation both keys sign until the old one retires, so that verifiers
  * can switch.
  * Source: docs/operate/control.md "Scope, permissions, secrets"; docs/design/bundle.md "Signed documents".
@@ -14,7 +14,7 @@ import type { MasterKeys } from '../secrets/master-keys.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-const SIGNING_PURPOSES = ['bundle', 'freshness'] as const;
+const SIGNING_PURPOSES = ['bundle', 'freshness', 'receipt'] as const;
 export type SigningPurpose = (typeof SIGNING_PURPOSES)[number];
 
 /** Default overlap in which a replaced key still signs. */
@@ -100,6 +100,8 @@ export class SiteSigningKeys {
     for (const row of signing.slice(0, Math.max(0, signing.length + 1 - MAX_SIGNERS))) {
       await retire(tx, row);
     }
+    // No document that verifiers read has its signature.
+    if (purpose === 'receipt') return view;
     await tx.hierarchy.advance(siteId, { wholeNeeded: 1 });
     tx.notify({ topic: 'site_changed', reference: siteId });
     return view;

@@ -8,6 +8,7 @@ import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { noteRevoked, noteSigned, type SignedEnds } from './signed-bounds.ts';
 import { derivedKeyContent, readClientsOf } from './stored-site-content.ts';
 
 /** Maximum number of changes in a delta: far below the size limit of a document. */
@@ -83,6 +84,8 @@ export async function publishDelta(
     keys_removed: [],
   };
   const { document, position } = signDelta(content, signers);
+  const issuedAtSeconds = Math.floor(nowMs / 1000);
+  const before = await noteSigned(tx, site, { revision: position.revision, issuedAtSeconds });
   await tx.distribution.addStep({
     siteId: site.id,
     revision: position.revision,
@@ -95,7 +98,7 @@ export async function publishDelta(
   });
   const policy = draft.clients.length > 0 ? { policyRevision: position.revision } : {};
   await tx.hierarchy.advance(site.id, { ...position, ...policy });
-  await notePublishedKeys(tx, draft.keys, position.revision);
+  await notePublishedKeys(tx, draft.keys, { siteId: site.id, revision: position.revision, before });
   return { site: { ...site, ...position, ...policy }, bytes: document.length };
 }
 
@@ -104,11 +107,18 @@ export function nextRevision({ revision, floorRevision }: RowOf<'site'>): number
   return Math.max(revision, floorRevision) + 1;
 }
 
+export interface PublishedRevision {
+  readonly siteId: string;
+  readonly revision: number;
+  /** Until when verifiers may use earlier revisions. */
+  readonly before: SignedEnds;
+}
+
 /** Records which revision first listed each key, and which one revoked it. */
 export async function notePublishedKeys(
   tx: Transaction,
   keys: readonly RowOf<'derivedKey'>[],
-  revision: number,
+  { siteId, revision, before }: PublishedRevision,
 ): Promise<void> {
   const listed = keys.filter(({ status, listedRevision }) => status === 'active' && listedRevision === null);
   const revoked = keys.filter(
@@ -116,6 +126,7 @@ export async function notePublishedKeys(
   );
   await tx.keys.noteRevision(namesOf(listed), { listedRevision: revision });
   await tx.keys.noteRevision(namesOf(revoked), { revokedRevision: revision });
+  if (revoked.length > 0) await noteRevoked(tx, siteId, revision, before);
 }
 
 function namesOf(keys: readonly RowOf<'derivedKey'>[]): readonly string[] {

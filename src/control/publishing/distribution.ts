@@ -15,6 +15,7 @@ import { Acknowledgements } from './acknowledgements.ts';
 import { lackedMembersOf } from './known-members.ts';
 import { withholdObservations } from './observation-publication.ts';
 import { answerTo, etagOf, isElsewhere, offerOf, positionOf, wholeAnswer } from './poll-answers.ts';
+import { ReportedLimits } from './reported-limits.ts';
 import { SiteFeed, type SiteState } from './site-feed.ts';
 import { TargetAllowance } from './target-rate-limit.ts';
 import { type ReportingTarget, TargetTokens } from './target-tokens.ts';
@@ -25,6 +26,8 @@ export interface DistributionOptions {
   readonly nowMs: () => number;
   /** Reports failures that are retried. Must not throw. */
   readonly onFault?: (error: unknown) => void;
+  /** Number of instances of a target that are listed; 256 by default. */
+  readonly maxInstances?: number;
 }
 
 /** Values of the headers in which a verifier says what it is. */
@@ -35,6 +38,8 @@ export interface ReportHeaders {
   readonly enforced?: string | undefined;
   /** Which instance of its target it is. */
   readonly instance?: string | undefined;
+  /** Its signature of the acknowledgement. */
+  readonly signature?: string | undefined;
 }
 
 export type PollOutcome =
@@ -53,6 +58,7 @@ export class Distribution {
   readonly #options: DistributionOptions;
   readonly #tokens: TargetTokens;
   readonly #acknowledgements: Acknowledgements;
+  readonly #limits: ReportedLimits;
   readonly #feeds = new Map<string, SiteFeed>();
   /** One cached answer for all targets at the same position. */
   readonly #answers = new WeakMap<SiteState, Answers>();
@@ -68,10 +74,11 @@ export class Distribution {
   readonly #looking: Promise<void>;
 
   constructor(options: DistributionOptions) {
-    const { store, nowMs, onFault } = options;
+    const { store, maxInstances, nowMs, onFault } = options;
     this.#options = options;
     this.#tokens = new TargetTokens(store, nowMs);
-    this.#acknowledgements = new Acknowledgements({ store, nowMs, onFault });
+    this.#limits = new ReportedLimits(store, nowMs);
+    this.#acknowledgements = new Acknowledgements({ store, nowMs, onFault, maxInstances });
     this.#unsubscribe = store.subscribe(({ topic, reference }) => {
       if (topic === 'site_changed') this.#tokens.checkTargets(reference);
       if (topic === 'site_published') void this.#look(reference);
@@ -85,13 +92,14 @@ export class Distribution {
    */
   async authenticate(
     authorization: string | undefined,
-    { enforced, instance, members }: ReportHeaders = {},
+    { enforced, instance, members, signature }: ReportHeaders = {},
   ): Promise<ReportingTarget> {
     return {
       ...(await this.#tokens.owner(authorization)),
       lackedMembers: lackedMembersOf(members),
       enforced: enforced === undefined ? undefined : parseEnforced(enforced),
       instance: instance === undefined ? undefined : parseInstance(instance),
+      signature,
     };
   }
 
@@ -117,7 +125,10 @@ export class Distribution {
       // It would reject the bundle, and deny everything: it waits for one without observations.
       if (isTooOld) await withholdObservations(this.#options.store, target, this.#options.nowMs());
       const answer = isTooOld || current === etag ? undefined : await this.#answer(feed, state, query);
-      if (answer !== undefined) return { kind: 'answer', answer, etag: current };
+      if (answer !== undefined) {
+        await this.#limits.note(target);
+        return { kind: 'answer', answer, etag: current };
+      }
       const leftMs = endMs - performance.now();
       if (leftMs <= 0 || signal.aborted) return { kind: 'not_modified', etag };
       await feed.awaitChange(leftMs, signal);
@@ -185,7 +196,9 @@ export class Distribution {
 
   /** Returns a file of a whole bundle. @throws ApiProblem `not_found` */
   async file(authenticated: ReportingTarget, revision: number, name: string): Promise<Buffer> {
-    const { siteId } = await this.#current(authenticated);
+    const target = await this.#current(authenticated);
+    const { siteId } = target;
+    await this.#limits.note(target);
     const { base } = await this.#feed(siteId).state();
     const files =
       base?.revision === revision

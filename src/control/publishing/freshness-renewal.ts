@@ -13,6 +13,7 @@ import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { SiteSigningKeys } from './bundle-signing-keys.ts';
+import { noteStatement } from './signed-bounds.ts';
 import { allRows, routeContent } from './stored-site-content.ts';
 
 export interface FreshnessOptions {
@@ -130,13 +131,14 @@ interface Statement {
   readonly oldestPendingMs: number | undefined;
 }
 
-/** Signs and stores a statement, and notifies waiting polls. */
+/** Signs and stores a statement, unless a later head was published, and notifies waiting polls. */
 async function writeStatement(
   tx: Transaction,
   { siteId, revision, head, nowMs, oldestPendingMs }: Statement,
   signers: readonly SigningKey[],
 ): Promise<void> {
   const asOfSeconds = Math.floor(Math.min(nowMs, oldestPendingMs ?? nowMs) / 1000);
+  if (!(await noteStatement(tx, siteId, { revision, asOfSeconds }))) return;
   const content = { auth_site: siteId, revision, head, as_of: formatTime(asOfSeconds) };
   const document = signFreshness(content, signers).toString('utf8');
   await tx.distribution.putFreshness({ siteId, revision, head, asOfSeconds, document });

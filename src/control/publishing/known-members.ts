@@ -43,6 +43,8 @@ export interface Reported {
   readonly enforced?: EnforcedObservations | undefined;
   /** Undefined for a verifier that does not say. */
   readonly instance?: InstanceReport | undefined;
+  /** The instance's signature of the acknowledgement; undefined in other requests. */
+  readonly signature?: string | undefined;
 }
 
 /** Columns that a request changes. */

@@ -9,6 +9,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { isRefusing } from './acknowledgements.ts';
+import { isOver, unlistedOf } from './held-revision.ts';
 import { enforcedView } from './known-members.ts';
 import { instanceView, recentInstances, replayStores } from './target-instances.ts';
 
@@ -33,7 +34,7 @@ export async function sitePropagation(
   const lackedSince = await momentsLackedSince(tx, site, targets);
   const step = await tx.distribution.step(siteId, site.revision);
   const pendingMs = await tx.changes.oldestPendingMs(siteId);
-  const held = await tx.propagation.heldByAll(siteId);
+  const held = await tx.propagation.heldByAll(siteId, nowMs);
   const revoked = await tx.propagation.revokedKeys(siteId, Math.floor(nowMs / 1000), MAX_REVOCATIONS);
   return {
     site_id: siteId,
@@ -44,11 +45,17 @@ export async function sitePropagation(
     ...(pendingMs === undefined ? {} : { unpublished_since: moment(pendingMs) }),
     held_everywhere: held.revision,
     replay_stores: replayStores(instances, nowMs),
+    expected_replay_stores: site.replayStores,
     targets: targets.map((target) => ({
       ...targetView(target, site, lackedSince, nowMs),
       instances: (byTarget.get(target.id) ?? []).map((instance) => instanceView(instance, nowMs)),
     })),
-    revocations: revoked.map((key) => revocationView(key, targets)),
+    revocations: revoked.map((key) =>
+      revocationView(
+        key,
+        targets.filter((target) => !isOver(target, nowMs)),
+      ),
+    ),
   };
 }
 
@@ -93,8 +100,17 @@ function targetView(
     ...refusedOf(target),
     ...enforcedView(target),
     ...(lastSeenAtMs === null ? {} : { last_seen_at: moment(lastSeenAtMs) }),
+    ...unlistedView(target, nowMs),
     silent: lastSeenAtMs === null || nowMs - lastSeenAtMs > SILENT_MS,
   };
+}
+
+function unlistedView(
+  target: Target,
+  nowMs: number,
+): Pick<TargetPropagationView, 'unlisted_may_allow_until'> {
+  const untilMs = Math.max(0, ...unlistedOf(target).map((entry) => entry.untilMs));
+  return untilMs > nowMs ? { unlisted_may_allow_until: moment(untilMs) } : {};
 }
 
 function stateOf(target: Target, behind: number): TargetPropagationView['state'] {

@@ -10,6 +10,7 @@ import { keyStateAt } from '../domain/enrollment-rules.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { isRefusing } from './acknowledgements.ts';
+import { isOver } from './held-revision.ts';
 import { clientSigningProfiles, keyGrants } from './signing-profiles.ts';
 
 type Key = RowOf<'derivedKey'>;
@@ -25,7 +26,10 @@ export async function keyReadiness(
   targetId: string | undefined,
   nowMs: number,
 ): Promise<KeyReadinessView> {
-  const targets = await selectedTargets(tx, key.siteId, targetId);
+  const selected = await selectedTargets(tx, key.siteId, targetId);
+  // Those that deny everything need nothing, unless there is no other.
+  const counted = selected.filter((target) => !isOver(target, nowMs));
+  const targets = counted.length > 0 ? counted : selected;
   const conditions = [
     keyCondition(key, nowMs),
     await grantCondition(tx, key),

@@ -19,8 +19,8 @@ import type { Transaction } from '../store/transaction.ts';
  */
 export async function settleSources(store: ControlStore, siteId: string, nowMs: number): Promise<number> {
   const isNeeded = await store.read(async (tx) => {
-    if ((await acknowledgedRevisions(tx, siteId)).length > 0) return true;
-    const { attached, revision } = await tx.propagation.heldByAll(siteId);
+    if ((await acknowledgedRevisions(tx, siteId, nowMs)).length > 0) return true;
+    const { attached, revision } = await tx.propagation.heldByAll(siteId, nowMs);
     return attached > 0 && (await tx.propagation.hasKeysUnderWay(siteId, revision));
   });
   if (!isNeeded) return 0;
@@ -46,17 +46,18 @@ async function targetDetached(
 
 /** Records keys and revocations that every attached target has. */
 export async function noteHeldByAll(tx: Transaction, siteId: string, nowMs: number): Promise<void> {
-  const { attached, revision } = await tx.propagation.heldByAll(siteId);
+  const { attached, revision } = await tx.propagation.heldByAll(siteId, nowMs);
   if (attached > 0 && revision > 0) await tx.propagation.noteEverywhere(siteId, revision, nowMs);
 }
 
 async function acknowledgedRevisions(
   tx: Transaction,
   siteId: string,
+  nowMs: number,
 ): Promise<readonly RowOf<'sourceRevision'>[]> {
   const publishing = await tx.sources.inStates(siteId, ['publishing']);
   if (publishing.length === 0) return [];
-  const held = await tx.propagation.heldByAll(siteId);
+  const held = await tx.propagation.heldByAll(siteId, nowMs);
   return publishing.filter(
     ({ awaitedRevision }) =>
       awaitedRevision !== null && (held.least === undefined || held.least >= awaitedRevision),
@@ -69,7 +70,7 @@ async function settleAcknowledged(
   nowMs: number,
 ): Promise<readonly AuditEntry[]> {
   const audit: AuditEntry[] = [];
-  for (const row of await acknowledgedRevisions(tx, siteId)) {
+  for (const row of await acknowledgedRevisions(tx, siteId, nowMs)) {
     for (const other of await tx.sources.revisions(row.sourceId)) {
       if (other.state !== 'active' && other.state !== 'suspended') continue;
       audit.push(await moveRevision(tx, other, 'superseded', nowMs));

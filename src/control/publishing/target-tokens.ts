@@ -18,6 +18,8 @@ export interface KnownTarget {
   readonly siteId: string;
   /** Generation of the site's targets when the entry was read. */
   readonly generation: number;
+  /** Of the token in the request. */
+  readonly tokenHash: string;
 }
 
 /** A target in a request. */
@@ -63,7 +65,12 @@ export class TargetTokens {
     // Other cached entries of the site, read at an earlier version, may be outdated.
     if (this.#versions.get(row.siteId) !== version) this.#forget(row.siteId);
     this.#versions.set(row.siteId, version);
-    const target = { targetId: row.id, siteId: row.siteId, generation: this.generationOf(row.siteId) };
+    const target = {
+      targetId: row.id,
+      siteId: row.siteId,
+      generation: this.generationOf(row.siteId),
+      tokenHash: hash,
+    };
     this.#remembered.set(hash, target, { ttl: this.#rememberedMs(row) });
     return target;
   }

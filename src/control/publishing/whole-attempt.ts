@@ -181,7 +181,8 @@ export class WholeAttempt {
     const whole = await publishWhole(tx, before, { draft, shards, changesContent, signers, nowMs });
     if (changesContent) {
       const keys = await tx.publication.keys(site.id, referencesOf(changes, 'key'), nowSeconds);
-      await notePublishedKeys(tx, keys, whole.site.revision);
+      const { revision } = whole.site;
+      await notePublishedKeys(tx, keys, { siteId: site.id, revision, before: whole.before });
     }
     await tx.publication.settle(changes);
     await writePublishedStatement(tx, whole.site, signingKeys, nowMs);

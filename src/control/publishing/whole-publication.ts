@@ -24,6 +24,7 @@ import { nextRevision } from './delta-publication.ts';
 import { inBundle, targetsWithholdingObservations } from './observation-publication.ts';
 import type { PolicyDraft } from './policy-draft.ts';
 import type { ShardFile, ShardSet } from './shard-set.ts';
+import { noteSigned, type SignedEnds, stalenessOf } from './signed-bounds.ts';
 
 /** Maximum number of keys inside the bundle itself; more go to shards, which later bundles can reuse. */
 const MAX_INLINE_KEYS = 1000;
@@ -43,6 +44,8 @@ export interface PublishedWhole {
   readonly kind: 'bundle' | 'link';
   /** Total size of the files. */
   readonly bytes: number;
+  /** Until when verifiers may use earlier revisions. */
+  readonly before: SignedEnds;
 }
 
 /** Call it under the site's lock. @throws BundleError when the content is invalid or too large */
@@ -57,13 +60,22 @@ export async function publishWhole(
   const { content, observations } = await wholeContent(tx, site, { draft, nowMs, inline, files });
   const signed = signWholeBundle(content, signers);
   const { revision, head } = signed.position;
+  const issuedAtSeconds = Math.floor(nowMs / 1000);
+  const before = await noteSigned(tx, site, {
+    ...{ revision, issuedAtSeconds },
+    whole: {
+      ...stalenessOf(content),
+      expiresAtSeconds: issuedAtSeconds + site.bundleLifetimeSeconds,
+      skewSeconds: site.skewSeconds,
+    },
+  });
   const bytes = await keepFiles(tx, site.id, revision, signed.document, files);
   const kind = await addStep(tx, site, { ...whole, content, signed });
   const policy = kind === 'bundle' ? { policyRevision: revision } : {};
   const next = { revision, head, baseRevision: revision, wholeNeeded: 0 as const, observations, ...policy };
   await tx.hierarchy.advance(site.id, next);
   await awaitAcknowledgements(tx, site.id, revision, nowMs);
-  return { site: { ...site, ...next }, kind, bytes };
+  return { site: { ...site, ...next }, kind, bytes, before };
 }
 
 interface PartsOfWhole {

@@ -127,6 +127,55 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
       primary key (target_id, instance_id))`,
     'create index target_instance_site on target_instance (site_id)',
   ),
+  // Counts of decisions, a row a target and minute or hour. The index has all that a sum needs.
+  '0018-decision-summaries': statements(
+    `create table decision_summary (span_seconds integer not null, start_seconds bigint not null, target_id ${dialect.text} not null,
+      site_id ${dialect.text} not null, allowed bigint not null, denied bigint not null, observed bigint not null, dropped bigint not null,
+      summary text not null, primary key (span_seconds, start_seconds, target_id))`,
+    'create index decision_summary_site on decision_summary (site_id, span_seconds, start_seconds, target_id, allowed, denied, observed, dropped)',
+  ),
+  // What each verifier acknowledged, and until when a verifier may use what was signed: `signed-bounds.ts`.
+  '0019-revocation-receipts': statements(
+    ...['public_key', 'acked_head'].map(
+      (name) => `alter table target_instance add column ${name} ${dialect.text}`,
+    ),
+    ...[
+      'realtime_staleness_seconds',
+      'break_glass',
+      'acked_revision',
+      'acked_at_ms',
+      'signed_at_ms',
+      'fresh_until_ms',
+    ].map((name) => `alter table target_instance add column ${name} bigint`),
+    ...['unsigned_revision', 'unsigned_until_ms', 'fresh_until_ms'].map(
+      (name) => `alter table target add column ${name} bigint`,
+    ),
+    `alter table target add column unsigned_head ${dialect.text}`,
+    `create table signed_bound (site_id ${dialect.text} primary key references site (id) on delete cascade, revision bigint not null,
+      expires_end_seconds bigint not null, bounded_end_seconds bigint not null, realtime_end_seconds bigint not null,
+      fresh_seconds bigint not null, skew_seconds bigint not null, lifetime_seconds bigint not null,
+      bounded_seconds bigint not null, realtime_seconds bigint not null,
+      longest_realtime_seconds bigint not null, unlimited_seen_seconds bigint not null)`,
+    `create table revocation_bound (site_id ${dialect.text} not null references site (id) on delete cascade, revision bigint not null,
+      expires_end_seconds bigint not null, bounded_end_seconds bigint not null, realtime_end_seconds bigint not null,
+      fresh_seconds bigint not null, skew_seconds bigint not null, primary key (site_id, revision))`,
+  ),
+  // When a target last saw each derived key in use. Apart from the keys, so that the many writes touch short rows of one index; a row a
+  // target, so that no target hides what another one reported.
+  '0020-last-used': statements(
+    `create table key_use (key_id ${dialect.text} not null references derived_key (key_id) on delete cascade, target_id ${dialect.text} not null,
+      used_at_seconds bigint not null, primary key (key_id, target_id))`,
+  ),
+  // Whether a site's verifiers use several replay stores on purpose.
+  '0021-replay-stores': statements(
+    `alter table site add column replay_stores ${dialect.text} not null default 'one'`,
+  ),
+  // What instances that are not listed may have, and until when they may use it: `held-revision.ts`.
+  '0022-unlisted-instances': statements(
+    ...['unlisted_revision', 'unlisted_until_ms', 'next_unlisted_revision', 'next_unlisted_until_ms'].map(
+      (name) => `alter table target add column ${name} bigint`,
+    ),
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {
@@ -139,7 +188,7 @@ function statements(...texts: readonly string[]): Migration {
 
 /**
  * Migrates a database to the newest schema. Concurrent instances take turns.
- * @throws SchemaNewerError, or the database's error; each migration is one transaction, so none is half done
+ * @throws SchemaNewerError, or the database's error; all steps are one transaction, so nothing is half done
  */
 export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
   const migrations = migrationsFor(dialect);

@@ -66,6 +66,11 @@ export function postgresFaultOf(error: unknown): DatabaseFault | undefined {
   return DRIVER_FAULT.test(error.message) ? { kind: 'unavailable', code: 'no answer' } : undefined;
 }
 
+/** Whether a transaction ended because another one had locks that it needs. */
+export function isLockConflict(error: unknown): boolean {
+  return isError(error) && /^(40001|40P01|55P03)$/.test(codeOf(error));
+}
+
 function faultOfStatement(error: pg.DatabaseError, code: string): DatabaseFault {
   const name = error.constraint ?? '';
   if (code === '23505') return { kind: 'constraint', constraint: 'unique', name };

@@ -17,7 +17,7 @@ import {
   StoreUnavailableError,
   type Topic,
 } from './port.ts';
-import { connectionOf, endConnection, postgresFaultOf } from './postgres-connection.ts';
+import { connectionOf, endConnection, isLockConflict, postgresFaultOf } from './postgres-connection.ts';
 import { leadByAdvisoryLock } from './postgres-lead.ts';
 import { type Engine, RelationalStore, type SnapshotStore, snapshotsOf } from './relational-store.ts';
 import type { Tables } from './repositories/tables.ts';
@@ -35,6 +35,10 @@ const DEFAULT_MAX_CONNECTIONS = 10;
 /** Number of connections for reads that may take long. */
 const CONNECTIONS_ASIDE = 3;
 const STATEMENT_TIMEOUT = '-c statement_timeout=30s';
+/** For how long a migration that waits for a table may keep the requests waiting that are queued behind it. */
+const LOCK_TIMEOUT = '-c lock_timeout=2s';
+const MIGRATION_ATTEMPTS = 60;
+const MIGRATION_PAUSE_MS = 1000;
 /** Prevents a frozen instance from locking a site for the others. */
 const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=4s';
 
@@ -42,10 +46,9 @@ const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=4s';
 export async function openPostgresStore(options: PostgresOptions): Promise<ControlStore> {
   const { url, nowMs, report = () => {} } = options;
   // A separate connection without a statement timeout: a migration may take long.
-  const migration = connect(connectionOf(url), 1);
+  const migration = connect(connectionOf(url, LOCK_TIMEOUT), 1);
   try {
-    const dialect = { text: 'text collate "C"', bytes: 'bytea', sequence: IDENTITY };
-    await migrate(migration, dialect);
+    await migrateBesideOthers(migration);
   } catch (error) {
     if (error instanceof SchemaNewerError) throw error;
     throw new StoreUnavailableError(`the database cannot be used (${whyOf(error)})`);
@@ -56,6 +59,19 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Contr
   const db = connect(session, options.maxConnections ?? DEFAULT_MAX_CONNECTIONS);
   const aside = connect(session, CONNECTIONS_ASIDE);
   return RelationalStore.open(postgresEngine({ db, aside }, connectionOf(url), report), nowMs, report);
+}
+
+/** Older instances work during the migration. After a conflict of locks with them it begins again. */
+async function migrateBesideOthers(migration: Kysely<Tables>): Promise<void> {
+  const dialect = { text: 'text collate "C"', bytes: 'bytea', sequence: IDENTITY };
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await migrate(migration, dialect);
+    } catch (error) {
+      if (!isLockConflict(error) || attempt === MIGRATION_ATTEMPTS) throw error;
+      await pause(MIGRATION_PAUSE_MS, new AbortController().signal);
+    }
+  }
 }
 
 /** Reads beside an open store of the same database, on one connection. */

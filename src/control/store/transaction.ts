@@ -3,14 +3,17 @@ import { BlockedCallers } from './repositories/blocked-callers-repository.ts';
 import { BrokerTable } from './repositories/brokers-repository.ts';
 import { SiteChanges } from './repositories/changes-repository.ts';
 import { Clients } from './repositories/clients-repository.ts';
+import { DecisionSummaries } from './repositories/decision-summaries-repository.ts';
 import { Distribution } from './repositories/distribution-repository.ts';
 import { Enrollments } from './repositories/enrollments-repository.ts';
 import { Hierarchy, Sites } from './repositories/hierarchy-repository.ts';
+import { KeyUses } from './repositories/key-uses-repository.ts';
 import { Keys } from './repositories/keys-repository.ts';
 import { AccessTokenTable, Operators } from './repositories/operators-repository.ts';
 import { Policies } from './repositories/policies-repository.ts';
 import { Propagation } from './repositories/propagation-repository.ts';
 import { Publication } from './repositories/publication-repository.ts';
+import { SignedBounds } from './repositories/signed-bounds-repository.ts';
 import { SigningKeys } from './repositories/signing-keys-repository.ts';
 import { Sources } from './repositories/sources-repository.ts';
 import type { Database } from './repositories/tables.ts';
@@ -42,6 +45,8 @@ export function openTransaction(db: Database, holdSite: (siteId: string) => Prom
     signingKeys: new SigningKeys(db),
     targets: new Targets(db, 'target'),
     targetInstances: new TargetInstances(db),
+    /** What targets decided. */
+    decisionSummaries: new DecisionSummaries(db),
     /** Clients and their grants. */
     clients: new Clients(db, 'client'),
     brokers: new BrokerTable(db, 'broker'),
@@ -55,6 +60,8 @@ export function openTransaction(db: Database, holdSite: (siteId: string) => Prom
     enrollments: new Enrollments(db, 'enrollment'),
     /** Derived keys, revoked public keys and blocked subjects. */
     keys: new Keys(db, 'derivedKey'),
+    /** When derived keys were last used. */
+    keyUses: new KeyUses(db),
     blockedCallers: new BlockedCallers(db),
     /** Unpublished changes. */
     changes: new SiteChanges(db, holdSite),
@@ -62,6 +69,8 @@ export function openTransaction(db: Database, holdSite: (siteId: string) => Prom
     distribution: new Distribution(db),
     /** Bulk reads for publishing. */
     publication: new Publication(db),
+    /** Until when verifiers may use what was signed. */
+    signedBounds: new SignedBounds(db),
     /** Propagation of publications. */
     propagation: new Propagation(db),
     accessTokens: new AccessTokenTable(db, 'accessToken'),

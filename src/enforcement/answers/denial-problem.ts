@@ -5,7 +5,12 @@
 import { randomUUID } from 'node:crypto';
 import type { ProblemResponse } from '../../process/http-proxy/problem.ts';
 import { type Denial, deny, type Reason } from '../../protocol/reasons.ts';
-import { CONTEXT_HEADERS, PASSPORT_SCHEME, REASON_HEADER } from '../../protocol/wire-names.ts';
+import {
+  ACCEPT_SIGNATURE_HEADER,
+  CONTEXT_HEADERS,
+  PASSPORT_SCHEME,
+  REASON_HEADER,
+} from '../../protocol/wire-names.ts';
 import type { DeniedDecision } from '../../verifier/decision/decide.ts';
 
 const TITLES: { readonly [R in Reason]: string } = {
@@ -37,7 +42,12 @@ export function internalDenial(detail: 'internal' | 'unprotected' = 'internal'):
 /** `Retry-After` of a 503, seconds. */
 const RETRY_AFTER_SECONDS = '1';
 
-export function problemOfDenial({ decisionId, denial, routeId }: DeniedDecision): ProblemResponse {
+export function problemOfDenial({
+  acceptSignature,
+  decisionId,
+  denial,
+  routeId,
+}: DeniedDecision): ProblemResponse {
   const { detail, reason, status } = denial;
   const body = JSON.stringify({
     type: `urn:proofgate:denial:${reason}`,
@@ -48,10 +58,12 @@ export function problemOfDenial({ decisionId, denial, routeId }: DeniedDecision)
     route_id: routeId,
     decision_id: decisionId,
   });
-  return { status, headers: headersOf(denial, decisionId), body };
+  const headers = headersOf(denial, decisionId);
+  if (acceptSignature !== undefined) headers.push([ACCEPT_SIGNATURE_HEADER, acceptSignature]);
+  return { status, headers, body };
 }
 
-function headersOf({ reason, status }: Denial, decisionId: string): ProblemResponse['headers'] {
+function headersOf({ reason, status }: Denial, decisionId: string): [string, string][] {
   const headers: [string, string][] = [
     ['content-type', 'application/problem+json'],
     ['cache-control', 'no-store'],

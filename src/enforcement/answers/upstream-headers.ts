@@ -8,9 +8,12 @@ import {
   AUTHORIZATION_HEADER,
   anySpelling,
   CONTEXT_HEADERS,
+  HTTP_SIGNATURE_HEADER,
+  HTTP_SIGNATURE_INPUT_HEADER,
   isVendorSpelling,
   OBSERVED_HEADER,
   PASSPORT_HEADER,
+  PROOF_HEADER,
   REQUEST_REWRITING_HEADERS,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
@@ -31,6 +34,9 @@ export function observedHeadersOf({ decisionId }: ObservedDecision): ContextHead
   ];
 }
 
+const NONE: readonly string[] = [];
+export const HTTP_SIGNATURE_FIELDS: readonly string[] = [HTTP_SIGNATURE_HEADER, HTTP_SIGNATURE_INPUT_HEADER];
+
 const SET_ON_OBSERVED: ReadonlySet<string> = new Set([OBSERVED_HEADER, CONTEXT_HEADERS.decisionId]);
 const NEVER_ON_OBSERVED: readonly string[] = [
   TRANSCRIPT_HEADER,
@@ -46,11 +52,12 @@ const NEVER_ON_OBSERVED: readonly string[] = [
  */
 export function namesToRemoveFromObserved(
   inbound: readonly string[],
-  { removesAuthorization }: ObservedDecision,
+  { removesAuthorization, removesHttpSignatures }: ObservedDecision,
 ): readonly string[] {
   const reserved = inbound.filter((name) => isReservedName(name) && !SET_ON_OBSERVED.has(name.toLowerCase()));
   const authorization = removesAuthorization ? [AUTHORIZATION_HEADER] : [];
-  return [...new Set([...NEVER_ON_OBSERVED, ...authorization, ...reserved])];
+  const signatures = removesHttpSignatures ? HTTP_SIGNATURE_FIELDS : NONE;
+  return [...new Set([...NEVER_ON_OBSERVED, ...authorization, ...signatures, ...reserved])];
 }
 
 type CredentialRoute = Pick<Route, 'forwardAuthorization' | 'passportHeader'>;
@@ -93,6 +100,7 @@ export function otherNamesToRemove(
     const lower = name.toLowerCase();
     if (ALWAYS_SET.has(lower)) continue;
     if (lower === PASSPORT_HEADER && route.passportHeader === PASSPORT_HEADER) continue;
+    if (lower === PROOF_HEADER && route.acceptedProofs !== undefined) continue;
     if (lower === CONTEXT_HEADERS.clientId && caller.derivedKey !== undefined) continue;
     names ??= [];
     names.push(name);
@@ -100,7 +108,28 @@ export function otherNamesToRemove(
   return names ?? NONE;
 }
 
-const NONE: readonly string[] = [];
+/**
+ * Removes the verified signature from `Signature` and `Signature-Input`, and keeps the signatures of others. Each of the two is
+ * either set or removed.
+ */
+export function signatureChanges({ otherSignatures, proofFormat }: AllowedDecision): {
+  readonly set: ContextHeaders;
+  readonly removed: readonly string[];
+} {
+  if (proofFormat !== 'http-message-signatures') return NO_CHANGES;
+  if (otherSignatures === undefined) return { set: [], removed: HTTP_SIGNATURE_FIELDS };
+  const { input, signature } = otherSignatures;
+  const fields: ContextHeaders = [
+    [HTTP_SIGNATURE_INPUT_HEADER, input],
+    [HTTP_SIGNATURE_HEADER, signature],
+  ];
+  return {
+    set: fields.filter(([, value]) => value !== ''),
+    removed: fields.filter(([, value]) => value === '').map(([name]) => name),
+  };
+}
+
+const NO_CHANGES = { set: [], removed: NONE };
 
 /**
  * Whether a client's header of this name must not reach the upstream: our prefix in any spelling, except the proof, and

@@ -21,6 +21,7 @@ import {
   namesToRemoveFromObserved,
   observedHeadersOf,
   otherNamesToRemove,
+  signatureChanges,
   usualNamesToRemove,
 } from '../answers/upstream-headers.ts';
 
@@ -43,12 +44,14 @@ export function deniedResponse(decision: DeniedDecision): CheckResponse {
  * @param namesToRemove in addition to the credentials, see `otherNamesToRemove`
  */
 export function allowedResponse(decision: AllowedDecision, namesToRemove: readonly string[]): CheckResponse {
+  const signatures = signatureChanges(decision);
+  const headers = [...identityHeadersOf(decision), ...decisionHeadersOf(decision), ...signatures.set];
   return {
     // Explicit for the reader: a response without a status allows too.
     status: { code: OK },
     ok_response: {
-      headers: overwriteAll([...identityHeadersOf(decision), ...decisionHeadersOf(decision)]),
-      headers_to_remove: [...usualNamesToRemove(decision.route), ...namesToRemove],
+      headers: overwriteAll(headers),
+      headers_to_remove: [...usualNamesToRemove(decision.route), ...signatures.removed, ...namesToRemove],
     },
   };
 }
@@ -96,21 +99,24 @@ export function createResponseEncoder({ checkResponse }: ResponseSerializers): R
   }
 
   function encodeAllowed(decision: AllowedDecision, inbound: RequestHeaders): Buffer {
-    const { decisionId, passportSha256, route, snapshot } = decision;
+    const { caller, decisionId, otherSignatures, passportSha256, route, snapshot } = decision;
     const namesToRemove = otherNamesToRemove(inbound.names(), decision);
-    if (namesToRemove.length > 0 || decisionId.length !== place.length) {
+    const isUsual = namesToRemove.length === 0 && otherSignatures === undefined;
+    if (!isUsual || decisionId.length !== place.length) {
       return checkResponse(allowedResponse(decision, namesToRemove));
     }
-    const name = `${snapshot.head}\n${passportSha256}\n${route.routeId}`;
+    // No passport's hash has a space.
+    const credential = passportSha256 ?? `key ${caller.keyId}`;
+    const name = `${snapshot.head}\n${credential}\n${route.routeId}`;
     const answer =
       kept.get(name) ?? keep(name, checkResponse(allowedResponse({ ...decision, decisionId: place }, [])));
     return withId(answer, decisionId);
   }
 
   function encodeDenied(decision: DeniedDecision): Buffer {
-    const { decisionId, denial, routeId } = decision;
+    const { acceptSignature = '', decisionId, denial, routeId } = decision;
     if (decisionId.length !== place.length) return checkResponse(deniedResponse(decision));
-    const name = `${denial.reason}\n${denial.detail ?? ''}\n${routeId ?? ''}`;
+    const name = `${denial.reason}\n${denial.detail ?? ''}\n${routeId ?? ''}\n${acceptSignature}`;
     const answer =
       kept.get(name) ?? keep(name, checkResponse(deniedResponse({ ...decision, decisionId: place })));
     return withId(answer, decisionId);

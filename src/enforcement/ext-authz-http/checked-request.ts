@@ -51,15 +51,16 @@ export function readCheck(reader: CheckReader, check: ReceivedCheck): CheckedReq
   const { origin, profile } = reader;
   const headers = headersOf(profile, check.rawHeaders);
   const original = originalRequest(reader, check, headers);
+  const facts = {
+    method: original.method,
+    scheme: origin.scheme,
+    authority: origin.authority,
+    target: original.target,
+    headers,
+    body: bodyOf(reader, check, headers),
+  };
   return {
-    facts: {
-      method: original.method,
-      scheme: origin.scheme,
-      authority: origin.authority,
-      target: original.target,
-      headers,
-      body: bodyOf(reader, check, headers),
-    },
+    facts: profile.removesHeaders ? { ...facts, removesHttpSignatures: 'if_observed' } : facts,
     fault: original.fault,
     reservedName: reservedNameOf(profile, headers),
   };

@@ -11,6 +11,7 @@ import {
   namesToRemoveFromObserved,
   observedHeadersOf,
   otherNamesToRemove,
+  signatureChanges,
   usualNamesToRemove,
 } from '../answers/upstream-headers.ts';
 
@@ -32,8 +33,13 @@ function changesOf(decision: AllowedDecision | ObservedDecision, inbound: readon
   if (decision.kind === 'observed') {
     return { context: observedHeadersOf(decision), removed: namesToRemoveFromObserved(inbound, decision) };
   }
+  const signatures = signatureChanges(decision);
   return {
-    context: [...identityHeadersOf(decision), ...decisionHeadersOf(decision)],
-    removed: [...usualNamesToRemove(decision.route), ...otherNamesToRemove(inbound, decision)],
+    context: [...identityHeadersOf(decision), ...decisionHeadersOf(decision), ...signatures.set],
+    removed: [
+      ...usualNamesToRemove(decision.route),
+      ...signatures.removed,
+      ...otherNamesToRemove(inbound, decision),
+    ],
   };
 }

@@ -28,8 +28,8 @@ export type Admission =
   | {
       readonly kind: 'observed';
       readonly observed: Observed;
-      /** Whether `Authorization` was removed, because it may hold a passport. */
-      readonly removesAuthorization: boolean;
+      /** Headers that were removed, lower case: `authorization` if it may hold a passport, and an HTTP message signature. */
+      readonly removed: readonly string[];
       /** As of an allowed request. */
       readonly body: Buffer | undefined;
     }

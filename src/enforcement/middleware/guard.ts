@@ -17,6 +17,7 @@ import type { AllowedDecision, ObservedDecision } from '../../verifier/decision/
 import type { BodyState, RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { internalDenial, problemOfDenial } from '../answers/denial-problem.ts';
+import { HTTP_SIGNATURE_FIELDS } from '../answers/upstream-headers.ts';
 import type { Admission, SeenRequest } from './admission-gate.ts';
 import {
   type CapturedRequest,
@@ -247,7 +248,8 @@ export class Guard {
     const headers = requestHeadersOf(rawHeaders);
     const host = headers.lookup('host');
     const isOurs = host.kind === 'single' && isHostOf(this.origin, host.value);
-    const facts = { method, scheme, authority: isOurs ? authority : '', target, headers, body: UNKNOWN_BODY };
+    const head = { method, scheme, authority: isOurs ? authority : '', target, headers };
+    const facts = { ...head, body: UNKNOWN_BODY, removesHttpSignatures: 'if_observed' } as const;
     return hasUpgrade || method === 'CONNECT' ? facts : { ...facts, upgrade: 'none' };
   }
 }
@@ -304,8 +306,12 @@ function passes(admission: Admission): admission is Passing {
 
 /** Lets the request pass without identity. Like that of an allowed one, its method cannot be changed, nor a proof be added. */
 function passOn(decision: ObservedDecision, request: IncomingMessage, captured: CapturedRequest): Admission {
-  const { decisionId, denial, removesAuthorization, route } = decision;
-  if (removesAuthorization) removeHeaders(request, (name) => name === AUTHORIZATION_HEADER);
+  const { decisionId, denial, removesAuthorization, removesHttpSignatures, route } = decision;
+  const removed = [
+    ...(removesAuthorization ? [AUTHORIZATION_HEADER] : []),
+    ...(removesHttpSignatures ? HTTP_SIGNATURE_FIELDS : []),
+  ];
+  if (removed.length > 0) removeHeaders(request, (name) => removed.includes(name));
   const { detail, reason } = denial;
   const observed = Object.freeze({ reason, detail, routeId: route?.routeId, decisionId });
   Object.defineProperties(request, {
@@ -313,7 +319,7 @@ function passOn(decision: ObservedDecision, request: IncomingMessage, captured: 
     proof: { value: undefined, ...FIXED },
     observed: { value: observed, ...FIXED },
   });
-  return { kind: 'observed', observed, removesAuthorization, body: undefined };
+  return { kind: 'observed', observed, removed, body: undefined };
 }
 
 /** Ends a connection whose request was not read to its end: the rest of it must not count as a request. */

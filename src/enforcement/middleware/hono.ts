@@ -33,7 +33,7 @@ export function proofgate(
     if (admission.kind === 'gone') return new Response(null, { status: 400 });
     // Hono may have built its headers already, for an earlier middleware.
     const { headers } = context.req.raw;
-    if (admission.kind === 'observed' && admission.removesAuthorization) headers.delete('authorization');
+    if (admission.kind === 'observed') for (const name of admission.removed) headers.delete(name);
     if (admission.kind === 'allowed' && admission.authorization !== undefined)
       headers.set('authorization', admission.authorization);
     // Hono does not read a stream again, so it takes the bytes from this cache.

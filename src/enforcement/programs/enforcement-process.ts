@@ -22,6 +22,7 @@ import { renderMetrics } from '../../process/telemetry/instruments.ts';
 import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
 import { reopenOnHangUp } from '../../verifier/assembly/hang-up.ts';
 import { AuditFileError } from '../../verifier/assembly/open-audit.ts';
+import type { PrimaryLink } from '../../verifier/assembly/open-bundle.ts';
 import {
   type OpenVerifier,
   type OpenVerifierInputs,
@@ -72,6 +73,8 @@ export interface ProcessRole {
     settings: EnforcementSettings,
     run: (shutdown: Shutdown) => Promise<void>,
   ) => Promise<void>;
+  /** Of a worker. */
+  readonly primary?: PrimaryLink;
   /** @param address of the first server */
   readonly openAdmin: (options: AdminOptions, address: string) => Promise<AdminListener>;
   /** Writes the "listening" log line. */
@@ -145,7 +148,10 @@ async function serve(inputs: ServeInputs): Promise<void> {
   const onInternalError = (error: unknown) =>
     logger.error({ fault: faultName(error) }, 'internal fault: the request was denied');
   const metricLabels = worker === undefined ? {} : { worker };
-  const opened = await openOrExplain({ setup: plan.setup, logger, metricLabels, onInternalError });
+  const { primary } = role;
+  const opened = await openOrExplain({
+    ...{ setup: plan.setup, logger, metricLabels, onInternalError, primary },
+  });
   try {
     hangUp.start(opened.reopenAudit);
     if (!shutdown.isBeforeOpening())

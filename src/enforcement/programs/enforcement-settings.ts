@@ -81,6 +81,9 @@ export const ADMIN_AND_REPLAY_SETTINGS = {
       maxMs: 10_000,
     }),
   ),
+  redisPasswordFile: optional(
+    text('--redis-password-file <file>', 'file with the password for Redis, one line, if the URL has none'),
+  ),
   redisCaFile: optional(text('--redis-ca-file <file>', 'certificates (PEM) to trust with rediss://')),
   redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name for the Sentinels')),
   redisSentinelPasswordFile: optional(

@@ -11,6 +11,7 @@ const REDIS_SCHEME = /^rediss?(?:-[a-z]+)?:\/\//;
 /** Flags that apply to Redis only. */
 const REDIS_FLAGS: { readonly [S in Extract<keyof EnforcementSettings, `redis${string}`>]: string } = {
   redisTimeoutMs: '--redis-timeout',
+  redisPasswordFile: '--redis-password-file',
   redisCaFile: '--redis-ca-file',
   redisSentinelUser: '--redis-sentinel-user',
   redisSentinelPasswordFile: '--redis-sentinel-password-file',
@@ -64,11 +65,11 @@ function assertNoRedisSetting(settings: EnforcementSettings): void {
 
 export type RedisTrustSettings = Pick<
   EnforcementSettings,
-  'redisCaFile' | 'redisSentinelPasswordFile' | 'redisSentinelUser'
+  'redisCaFile' | 'redisPasswordFile' | 'redisSentinelPasswordFile' | 'redisSentinelUser'
 >;
 
 /**
- * Validates the URL of Redis, and reads the CA file and the Sentinel password file.
+ * Validates the URL of Redis, and reads the CA file and the password files.
  * @param flag the flag that holds the URL, for the message
  * @throws CliError `bad_replay_store`, or an error of a file
  */
@@ -77,22 +78,32 @@ export async function planRedis(
   url: string,
   settings: RedisTrustSettings,
 ): Promise<RedisAccess> {
-  const { parseRedisEndpoint, RedisSettingError } = await import('../../verifier/redis/endpoint.ts');
+  const { parseRedisEndpoint, RedisSettingError, withPassword } = await import(
+    '../../verifier/redis/endpoint.ts'
+  );
+  const password = await readPassword(settings.redisPasswordFile);
+  let completeUrl = url;
   try {
     parseRedisEndpoint(url);
+    if (password !== undefined) completeUrl = withPassword(url, password);
   } catch (error) {
     if (!(error instanceof RedisSettingError)) throw error;
     throw usageError('bad_replay_store', `--${flag}: ${error.message}`);
   }
-  const { redisSentinelPasswordFile: passwordFile, redisSentinelUser: username } = settings;
   const certificateAuthorities = await readCaFile(settings.redisCaFile);
-  const password =
-    passwordFile && (await readInputText(passwordFile, MAX_PASSWORD_FILE_BYTES)).replace(/\r?\n$/, '');
+  const { redisSentinelUser: username } = settings;
+  const sentinelPassword = await readPassword(settings.redisSentinelPasswordFile);
   return {
-    url,
+    url: completeUrl,
     ...(certificateAuthorities === undefined ? {} : { certificateAuthorities }),
-    ...(password === undefined ? {} : { sentinelLogin: { username, revealPassword: () => password } }),
+    ...(sentinelPassword === undefined
+      ? {}
+      : { sentinelLogin: { username, revealPassword: () => sentinelPassword } }),
   };
+}
+
+async function readPassword(file: string | undefined): Promise<string | undefined> {
+  return file && (await readInputText(file, MAX_PASSWORD_FILE_BYTES)).replace(/\r?\n$/, '');
 }
 
 function ceilSeconds(ms: number | undefined): number | undefined {

@@ -310,7 +310,8 @@ function factsOf({ request, upgrade }: ClientExchange, host: string): RequestFac
   const { authority, method, rawHeaders, scheme, target } = request;
   const headers = verifiableHeadersOf(rawHeaders, host);
   const becomes = upgrade === undefined ? 'none' : 'tunnel';
-  return { method, scheme, authority, target, headers, body: UNREAD_BODY, upgrade: becomes };
+  const head = { method, scheme, authority, target, headers, upgrade: becomes } as const;
+  return { ...head, body: UNREAD_BODY, removesHttpSignatures: true };
 }
 
 interface UpstreamBody {

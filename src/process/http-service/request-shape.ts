@@ -7,11 +7,15 @@ import type { FastifyRequest, FastifySchema, RouteOptions } from 'fastify';
 import Type, { type TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
+import Format from 'typebox/format';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { DISPLAY_TEXT_PATTERN, DISPLAY_TEXT_RULE, type Fault } from './members-contract.ts';
 import { nearestName } from './nearest-name.ts';
 
 const MAX_FAULTS = 20;
+
+/** Leap seconds and names of time zones have this form, and are no time that a program can compare. */
+Format.Set('date-time', (text) => Format.IsDateTime(text) && !Number.isNaN(Date.parse(text)));
 
 /** The request, or a part of it, does not match the route's schema. */
 export class RequestShapeError extends Error {

@@ -30,8 +30,12 @@ export interface DecisionEvent {
   readonly passport_id?: string | undefined;
   /** Whether the caller's identity above was verified; false: it is only the request's claim. */
   readonly caller_verified: boolean;
+  /** On routes with `accepted_proofs`: the format of the proof, when it can be read. */
+  readonly proof_format?: string | undefined;
   /** base64url SHA-256 of the transcript's bytes. */
   readonly transcript_sha256?: string | undefined;
+  /** base64url SHA-256 of an HTTP message signature's `@signature-params`, nonce included. */
+  readonly signature_params_sha256?: string | undefined;
   readonly bundle_revision?: number | undefined;
   readonly bundle_head?: string | undefined;
   /** Present when the request was allowed only because of a break-glass statement. */

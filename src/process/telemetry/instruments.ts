@@ -3,7 +3,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** Values of a metric by the value of its label. */
-export type Series = Iterable<readonly [label: string, value: number]>;
+export type Series = Iterable<readonly [labels: string | readonly string[], value: number]>;
 
 export function instrumentsOf(registry: Registry) {
   const registers = [registry];
@@ -25,17 +25,29 @@ export function instrumentsOf(registry: Registry) {
       });
     },
 
-    /** @param read called at each scrape; returns every series */
-    readings(name: string, help: string, label: string, read: () => Series | Promise<Series>): void {
+    /**
+     * @param labels names, or the only one
+     * @param read called at each scrape; returns every series with its labels' values in order
+     */
+    readings(
+      name: string,
+      help: string,
+      labels: string | readonly string[],
+      read: () => Series | Promise<Series>,
+    ): void {
+      const labelNames = [labels].flat();
       new Gauge({
         name,
         help,
-        labelNames: [label],
+        labelNames,
         registers,
         async collect() {
           const series = await read();
           this.reset();
-          for (const [of, value] of series) this.set({ [label]: of }, value);
+          for (const [of, value] of series) {
+            const values = [of].flat();
+            this.set(Object.fromEntries(labelNames.map((name, index) => [name, values[index] ?? ''])), value);
+          }
         },
       });
     },

@@ -75,6 +75,8 @@ export function logRefreshEvents(logger: Logger, metrics: RefreshMetrics): Refre
     recovered: (activity) => logger.info({ activity }, 'following Control works again'),
     acknowledged: ({ revision, head }, outcome) =>
       logger.debug({ revision, head, outcome }, 'acknowledged to Control'),
+    late: ({ revision, workers }) =>
+      logger.warn({ revision, workers }, 'not acknowledged to Control: workers have not loaded the revision'),
     rebased: (revision, bytes) => logger.info({ revision, bytes }, 'newer base kept in the state directory'),
   };
 }

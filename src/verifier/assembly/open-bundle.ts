@@ -1,12 +1,14 @@
-/** Opens the verifier's bundle loading: from a directory, Control or both, with the state directory's mark and lock. */
+/** Opens the verifier's bundle loading: from a directory, Control or both, with the state directory's mark. */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { ChainPosition } from '../../bundle/format/chain.ts';
+import type { CountedDecision } from '../../bundle/format/decision-summary.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
-import { type DirectoryLock, lockDirectory } from '../../process/files/directory-lock.ts';
 import { packageVersion } from '../../process/program/version.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
 import { secondsUntilStale } from '../decision/steps/freshness.ts';
 import { BreakGlassFile, type BreakGlassStatus } from '../loading/break-glass-file.ts';
 import { type BundleListener, BundleLoader } from '../loading/bundle-loader.ts';
+import type { WorkerPositions } from '../loading/refresh/common-position.ts';
 import type { ControlConnectionOptions } from '../loading/refresh/control-connection.ts';
 import type { InstanceOptions } from '../loading/refresh/instance.ts';
 import { Refresher, type RefreshStatus } from '../loading/refresh/refresher.ts';
@@ -16,7 +18,15 @@ import { PrimaryMark } from '../loading/state/primary-mark.ts';
 import { MirroredMark, type SharedMark } from '../loading/state/shared-mark.ts';
 import { StateFollower } from '../loading/state-follower.ts';
 import type { Observations } from '../observation/observations.ts';
-import { createRefreshMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
+import { LastUsedReporter } from '../summaries/last-used-reporter.ts';
+import { SummaryPoster } from '../summaries/summary-poster.ts';
+import { WorkerCounts, type WorkerReport } from '../summaries/worker-counts.ts';
+import {
+  createLastUsedMetrics,
+  createRefreshMetrics,
+  createSummaryMetrics,
+  type VerifierMetrics,
+} from '../verifier-metrics.ts';
 import { logBreakGlass, logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
 import type { ReplaySetup } from './open-replay.ts';
 
@@ -48,9 +58,23 @@ interface BundleLoading {
   readonly loader: BundleLoader;
   /** Undefined when no Control is configured. */
   refreshStatus(): RefreshStatus | undefined;
+  /** Counts a decision for Control. Undefined when no Control is configured. */
+  readonly countDecision: ((decision: CountedDecision) => void) | undefined;
+  /** Adds what a worker process counted. Undefined in a worker, and when no Control is configured. */
+  readonly mergeReport: ((report: WorkerReport) => void) | undefined;
+  /** Takes what worker processes load. Undefined in a worker, and when no Control is configured. */
+  readonly workers: WorkerPositions | undefined;
   /** Loads the bundle that is available, then watches for updates in the background. Never rejects. */
   start(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** What a worker sends to its primary. */
+export interface PrimaryLink {
+  /** What was counted of decisions since the last call. */
+  handOver(report: WorkerReport): void;
+  /** Requests are decided by the bundle at this position from now on. */
+  loaded(position: ChainPosition): void;
 }
 
 const STORE_ID_TIMEOUT_MS = 2_000;
@@ -62,6 +86,7 @@ export function nowSeconds(): number {
 /**
  * Connects to nothing before `start`, except to Redis.
  * @param observations follows each bundle that is loaded, before requests are decided by it
+ * @param primary of a worker
  * @throws RedisSettingError for an invalid URL
  */
 export async function openBundle(
@@ -69,9 +94,10 @@ export async function openBundle(
   logger: Logger,
   metrics: VerifierMetrics,
   observations: FollowingObservations,
+  primary?: PrimaryLink,
 ): Promise<OpenBundle> {
   const opened = setup.isWorker
-    ? followPrimary(setup, logger, metrics, observations)
+    ? followPrimary(setup, logger, metrics, observations, primary)
     : await ownState(setup, logger, metrics, observations);
   const { authSite, breakGlass: configured } = setup;
   let file: BreakGlassFile | undefined;
@@ -91,7 +117,9 @@ export async function openBundle(
   };
 }
 
-type FollowingObservations = Pick<Observations, 'enforced' | 'follow'>;
+/** `prepare` only where several processes decide by the same bundles. */
+type FollowingObservations = Pick<Observations, 'enforced' | 'follow'> &
+  Partial<Pick<Observations, 'prepare'>>;
 
 async function ownState(
   setup: BundleSetup,
@@ -102,18 +130,25 @@ async function ownState(
   const { authSite, stateDirectory } = setup;
   const shared = await openSharedMark(setup.replay);
   const readStoreId = shared && (() => shared.storeId(authSite, STORE_ID_TIMEOUT_MS));
-  const connection = await openConnection(setup.control, observations, readStoreId);
+  const connection = await openConnection(setup, observations, readStoreId);
   const persisted = connection && new PersistedBundle(stateDirectory);
   const own = new FileMark({ stateDirectory, authSite });
   const mirrored = shared && new MirroredMark({ own, shared, authSite, listener: logSharedMark(logger) });
   const mark = mirrored ?? own;
   const refreshMetrics = createRefreshMetrics(metrics.registry, () => refresher?.status().lastContactSeconds);
+  const summaryMetrics = createSummaryMetrics(metrics.registry);
+  const lastUsedMetrics = createLastUsedMetrics(metrics.registry);
   const loader = new BundleLoader({
     ...setup,
     persisted,
     mark,
     nowSeconds,
     listener: reporting(logBundleEvents(logger, metrics, refreshMetrics), observations),
+    // The latch is on disk before a worker can use the bundle.
+    raising: async (snapshot, raise) => {
+      await observations.prepare?.(snapshot);
+      await raise();
+    },
     acceptSnapshot: setup.replay.kind === 'memory' ? refuseUnlessSingleVerifier : undefined,
   });
   const listener = logRefreshEvents(logger, refreshMetrics);
@@ -131,33 +166,70 @@ async function ownState(
         secondsUntilStale(loader.snapshot, nowSeconds(), setup.realtimeStalenessSeconds),
       listener,
     });
-  let lock: DirectoryLock | undefined;
+  const poster =
+    connection &&
+    new SummaryPoster({
+      post: (summary, signal) => connection.summarize(summary, signal),
+      metrics: summaryMetrics,
+    });
+  const lastUsed =
+    connection &&
+    new LastUsedReporter({
+      post: (uses, signal) => connection.reportLastUsed(uses, signal),
+      isKnown: (keyId) => loader.snapshot?.keys.get(keyId)?.kind === 'derived_key',
+      metrics: lastUsedMetrics,
+    });
   return {
     loader,
     refreshStatus: () => refresher?.status(),
+    countDecision:
+      connection &&
+      ((decision) => {
+        poster?.add(decision);
+        lastUsed?.add(decision);
+      }),
+    mergeReport:
+      connection &&
+      ((report) => {
+        if (report.kind === 'counted') poster?.merge(report.summary);
+        else lastUsed?.merge(report.uses);
+      }),
+    workers: refresher?.workers,
     async start() {
-      lock = await lockIfPossible(stateDirectory, logger);
       await mirrored?.start();
       await loader.start();
-      refresher?.start();
+      // One that cannot be read lets workers load nothing.
+      refresher?.start(await own.position().catch(() => undefined));
+      poster?.start();
+      lastUsed?.start();
     },
     async close() {
+      await Promise.all([poster?.close(), lastUsed?.close()]);
       await refresher?.close();
       loader.close();
       await persisted?.close();
       await mirrored?.close();
       await shared?.close();
-      await lock?.release();
     },
   };
 }
 
-function reporting(listener: BundleListener, observations: FollowingObservations): BundleListener {
+function reporting(
+  listener: BundleListener,
+  observations: FollowingObservations,
+  primary?: PrimaryLink,
+): BundleListener {
+  const report = ({ head, revision }: Snapshot) => primary?.loaded({ revision, head });
   return {
     ...listener,
     loaded: (snapshot, change) => {
       observations.follow(snapshot);
+      report(snapshot);
       listener.loaded?.(snapshot, change);
+    },
+    advanced: (snapshot, ...change) => {
+      report(snapshot);
+      listener.advanced?.(snapshot, ...change);
     },
   };
 }
@@ -168,6 +240,7 @@ function followPrimary(
   logger: Logger,
   metrics: VerifierMetrics,
   observations: FollowingObservations,
+  primary: PrimaryLink | undefined,
 ): BundleLoading {
   const { stateDirectory } = setup;
   const refreshMetrics = createRefreshMetrics(metrics.registry, () => undefined);
@@ -175,16 +248,25 @@ function followPrimary(
     ...setup,
     mark: new PrimaryMark(setup),
     nowSeconds,
-    listener: reporting(logBundleEvents(logger, metrics, refreshMetrics), observations),
+    listener: reporting(logBundleEvents(logger, metrics, refreshMetrics), observations, primary),
+    raising: async (snapshot, raise) => {
+      await raise();
+      await observations.prepare?.(snapshot);
+    },
   });
   const follower = setup.control && new StateFollower(stateDirectory, loader);
+  const counts = setup.control && new WorkerCounts((report) => primary?.handOver(report));
   return {
     loader,
     refreshStatus: () => undefined,
+    countDecision: counts && ((decision) => counts.add(decision)),
+    mergeReport: undefined,
+    workers: undefined,
     start: async () => {
       await Promise.all([loader.start(), follower?.start()]);
     },
     close: async () => {
+      counts?.close();
       follower?.close();
       loader.close();
     },
@@ -193,18 +275,21 @@ function followPrimary(
 
 /** Loaded on demand: its HTTP client takes some MiB that a verifier without Control does not need. */
 async function openConnection(
-  control: ControlConnectionOptions | undefined,
+  setup: BundleSetup,
   observations: FollowingObservations,
   readStoreId: InstanceOptions['readStoreId'],
 ) {
+  const { authSite, breakGlass, control, realtimeStalenessSeconds } = setup;
   if (control === undefined) return undefined;
   const { ControlConnection } = await import('../loading/refresh/control-connection.ts');
   const { Instance } = await import('../loading/refresh/instance.ts');
-  const instance = new Instance({ version: packageVersion(), readStoreId });
+  const hasBreakGlass = breakGlass !== undefined;
+  const settings = { authSite, realtimeStalenessSeconds, hasBreakGlass };
+  const instance = new Instance({ version: packageVersion(), readStoreId, ...settings });
   return new ControlConnection({
     ...control,
     readEnforced: () => observations.enforced(),
-    readInstance: () => instance.text(),
+    instance,
   });
 }
 
@@ -212,20 +297,6 @@ async function openSharedMark(replay: ReplaySetup): Promise<SharedMark | undefin
   if (replay.kind === 'memory') return undefined;
   const { createRedisSharedMark } = await import('../redis/redis-shared-mark.ts');
   return createRedisSharedMark(replay);
-}
-
-/** Serves without a lock on a file system without sockets. `bundle reset-mark` then cannot see that the directory is in use. */
-async function lockIfPossible(stateDirectory: string, logger: Logger): Promise<DirectoryLock | undefined> {
-  try {
-    return await lockDirectory(stateDirectory);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : 'error';
-    logger.warn(
-      { code },
-      'the state directory takes no sockets: bundle reset-mark cannot see that it is in use',
-    );
-    return undefined;
-  }
 }
 
 /** The store in memory does not know which proofs other verifiers consumed. */

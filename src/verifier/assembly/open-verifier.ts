@@ -21,9 +21,10 @@ import type { ReplayHealth } from '../replay/store.ts';
 import { createVerifier, type Verifier } from '../verifier.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
 import { type AuditHealth, type AuditSetup, openAudit } from './open-audit.ts';
-import { type BundleSetup, nowSeconds, openBundle } from './open-bundle.ts';
+import { type BundleSetup, nowSeconds, openBundle, type PrimaryLink } from './open-bundle.ts';
 import type { CaptureSetup } from './open-captures.ts';
 import { openReplay } from './open-replay.ts';
+import { lockState } from './state-lock.ts';
 
 export interface VerifierSetup extends BundleSetup {
   readonly audit: AuditSetup;
@@ -52,6 +53,8 @@ export interface OpenVerifierInputs {
   readonly metricLabels?: { readonly [label: string]: string };
   /** Reports an internal error; the request has been denied. */
   readonly onInternalError: (error: unknown) => void;
+  /** Of a worker. */
+  readonly primary?: PrimaryLink | undefined;
 }
 
 export interface VerifierStatus {
@@ -78,23 +81,39 @@ export interface OpenVerifier {
 
 /**
  * Returns when the bundle that is available is loaded. Without one, and without Redis, the verifier denies and retries.
- * @throws AuditFileError; RedisSettingError for an invalid URL
+ * @throws AuditFileError; RedisSettingError for an invalid URL; CliError `state_dir_in_use`
  */
 export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVerifier> {
+  const { logger, setup } = inputs;
+  if (setup.isWorker) return openInState(inputs);
+  const release = await lockState(setup.stateDirectory, logger);
+  try {
+    const opened = await openInState(inputs);
+    return { ...opened, close: () => opened.close().finally(release) };
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+/** Needs the lock of the state directory. */
+async function openInState(inputs: OpenVerifierInputs): Promise<OpenVerifier> {
   const { logger, metricLabels = {}, onInternalError, setup } = inputs;
   const { realtimeStalenessSeconds } = setup;
   const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
   metrics.registry.setDefaultLabels(metricLabels);
   const observations = await openObservations(setup, logger);
   const paths = setup.observedPaths && keepPaths(setup, setup.observedPaths, logger);
-  const bundle = await openBundle(setup, logger, metrics, {
+  const following = {
     enforced: () => observations.enforced(),
-    follow: (snapshot) => {
+    ...(setup.isWorker && { prepare: (snapshot: Snapshot) => observations.prepare(snapshot) }),
+    follow: (snapshot: Snapshot) => {
       observations.follow(snapshot);
       paths?.follow(snapshot);
     },
-  });
-  const closing = [() => bundle.close(), async () => paths?.close()];
+  };
+  const bundle = await openBundle(setup, logger, metrics, following, inputs.primary);
+  const closing = [() => bundle.close(), async () => paths?.close(), () => observations.close()];
   const close = async () => {
     await Promise.all(closing.map((part) => part()));
   };
@@ -103,6 +122,7 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
     closing.push(() => audit.sink.close());
     await bundle.start();
     await observations.settled();
+    observations.watch();
     const { externalOrigin, maxInFlight, replay, stateDirectory } = setup;
     const { holderQuotaPerMinute, subjectQuotaPerMinute } = setup;
     const expectedSkewSeconds = () => bundle.loader.snapshot?.skewSeconds;
@@ -128,6 +148,7 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
       observations,
       onUnmatched: paths && ((method, target, nowMs) => paths.add(method, target, nowMs)),
       maxInFlight,
+      onDecided: bundle.countDecision,
       onInternalError,
       onDenied: captures && ((denied) => captures.add(denied)),
     });

@@ -117,11 +117,14 @@ function listed(names: readonly string[]): string {
 }
 
 /** Never a problem: the loaded bundle serves without Control while it is fresh. */
-export function controlCheck({ lastContactSeconds, problem }: RefreshStatus): ReadinessCheck {
+export function controlCheck({ lastContactSeconds, late, problem }: RefreshStatus): ReadinessCheck {
   const warning = problem && `${problem.error.code}: ${problem.error.message}`;
   const silent =
     lastContactSeconds === undefined ? 'Control has not answered yet: is --control-url right?' : undefined;
-  return { name: 'control', problem: undefined, warning: warning ?? silent };
+  const waiting =
+    late &&
+    `workers_late: revision ${late.revision} is not acknowledged, because workers have not loaded it: ${late.workers.join(', ')}`;
+  return { name: 'control', problem: undefined, warning: warning ?? silent ?? waiting };
 }
 
 function freshnessCheck(status: BundleStatus, realtimeStalenessSeconds: number): ReadinessCheck {

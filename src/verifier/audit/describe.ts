@@ -4,6 +4,7 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { CallContext } from '../../process/connections/call-context.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../process/telemetry/decision-event.ts';
 import { parseTraceparent } from '../../process/telemetry/decision-trace.ts';
+import { type KeyedCredentials, proofFormatOf } from '../../protocol/accepted-credentials.ts';
 import { type Denial, isNamingReason } from '../../protocol/reasons.ts';
 import type { Evidence } from '../decision/facts/evaluation.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
@@ -54,9 +55,15 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     // Omitted for a passport that claims another identity.
     client_id:
       caller?.identity === caller?.derivedKey?.client ? caller?.derivedKey?.client.clientId : undefined,
-    passport_id: credentials?.passport.claims.passportId,
+    passport_id: credentials?.passport?.claims.passportId,
     caller_verified: decided.callerVerified,
-    transcript_sha256: credentials && hash('sha256', credentials.proof.transcriptBytes, 'base64url'),
+    proof_format:
+      credentials !== undefined && route?.acceptedProofs !== undefined
+        ? proofFormatOf(credentials)
+        : undefined,
+    transcript_sha256:
+      credentials?.passport && hash('sha256', credentials.proof.transcriptBytes, 'base64url'),
+    signature_params_sha256: credentials?.passport === undefined ? paramsSha256Of(credentials) : undefined,
     bundle_revision: snapshot?.revision,
     bundle_head: snapshot?.head,
     break_glass: decided.outcome === 'allowed' ? evidence.isBreakGlass : undefined,
@@ -68,6 +75,10 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     trace_id: traceIdOf(seen),
     duration_us: decided.durationUs,
   };
+}
+
+function paramsSha256Of(credentials: KeyedCredentials | undefined): string | undefined {
+  return credentials && hash('sha256', credentials.signature.params, 'base64url');
 }
 
 let lastTime = { ms: 0, text: new Date(0).toISOString() };

@@ -3,7 +3,9 @@
  * bundle and clock that consumes nothing. Step 6, replay, comes last: `../verifier.ts`.
  */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
-import type { Credentials } from '../../protocol/credentials.ts';
+import { type AcceptedCredentials, proofFormatOf } from '../../protocol/accepted-credentials.ts';
+import type { OtherSignatures } from '../../protocol/http-signature.ts';
+import type { ProofFormat } from '../../protocol/proof-format.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { Denial } from '../../protocol/reasons.ts';
 import type { Caller } from './facts/caller.ts';
@@ -23,7 +25,8 @@ export interface Verified {
   readonly snapshot: Snapshot;
   readonly route: Route;
   readonly caller: Caller;
-  readonly credentials: Credentials;
+  readonly credentials: AcceptedCredentials;
+  readonly proofFormat: ProofFormat;
   readonly holder: PublicKey;
 }
 
@@ -44,6 +47,7 @@ export function decide(
   for (const { name, checks } of STEPS) {
     onStep?.(name);
     for (const check of checks) {
+      if (check.skips?.(evidence) === true) continue;
       const denial = check.run(evaluation);
       if (denial !== undefined) return denial;
     }
@@ -53,12 +57,14 @@ export function decide(
 
 /** The result of an evaluation in which every check passed. */
 export function verifiedOf({ evidence, holder, snapshot }: Evaluation): Verified {
+  const credentials = required(evidence.credentials);
   return {
     kind: 'verified',
     snapshot: required(snapshot),
     route: required(evidence.route),
     caller: required(evidence.caller),
-    credentials: required(evidence.credentials),
+    credentials,
+    proofFormat: proofFormatOf(credentials),
     holder: required(holder),
   };
 }
@@ -75,8 +81,12 @@ export interface AllowedDecision {
   readonly caller: Caller;
   /** RFC 7638 thumbprint of the key that signed the proof. */
   readonly holderThumbprint: string;
-  /** Identifies the presented passport: base64url SHA-256 of its JWS. */
-  readonly passportSha256: string;
+  /** The format of its proof. */
+  readonly proofFormat: ProofFormat;
+  /** Identifies the presented passport: base64url SHA-256 of its JWS. Undefined for a request without one. */
+  readonly passportSha256: string | undefined;
+  /** HTTP message signatures of others, which the upstream receives. */
+  readonly otherSignatures: OtherSignatures | undefined;
 }
 
 export interface DeniedDecision {
@@ -85,6 +95,8 @@ export interface DeniedDecision {
   readonly denial: Denial;
   /** Set when the request matched a route. */
   readonly routeId: string | undefined;
+  /** `Accept-Signature`: what a signature must cover, for a request without a proof where the route accepts one. */
+  readonly acceptSignature?: string | undefined;
 }
 
 /** A denial that lets the request pass without identity, because its route is observed. */
@@ -97,4 +109,6 @@ export interface ObservedDecision {
   readonly route: Route | undefined;
   /** Whether `Authorization` may hold a passport, and must not reach the upstream. */
   readonly removesAuthorization: boolean;
+  /** Whether the request may have an HTTP message signature for the site, which must not reach the upstream. */
+  readonly removesHttpSignatures: boolean;
 }

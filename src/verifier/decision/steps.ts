@@ -1,16 +1,16 @@
 /**
- * Steps 1 to 5 of the specification, in order, each a list of checks. This is the only place that defines the order:
- * `decide.ts` runs them up to the first denial, `explain/` runs them all. They consume nothing; step 6, replay, is in
- * `verifier.ts`.
+ * Steps 1 to 5 of the specification, in order, each a list of checks. `decide.ts` runs them up to the first denial, `explain/`
+ * runs them all. They consume nothing; step 6, replay, is in `verifier.ts`. This is the only place that defines the order, with one
+ * exception: `steps/proof.ts` finds a blocked caller without a passport after it has verified the signature.
  * Source: specification "Request evaluation order (adapter)", docs/design/protocol.md "Decision: first fault wins".
  */
 import type { RequiredAttribute, Route } from '../../bundle/compile/snapshot.ts';
-import { readCredentials } from '../../protocol/credentials.ts';
+import { readAcceptedCredentials } from '../../protocol/accepted-credentials.ts';
 import type { Attributes } from '../../protocol/passport.ts';
 import { type Denial, deny, isDenial } from '../../protocol/reasons.ts';
 import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
-import { type Caller, identifyCaller } from './facts/caller.ts';
-import { type Evaluation, required } from './facts/evaluation.ts';
+import { type Caller, callerOfKeyId, identifyCaller } from './facts/caller.ts';
+import { type Evaluation, type Evidence, required } from './facts/evaluation.ts';
 import { checkBinding } from './steps/binding.ts';
 import { checkBlocked } from './steps/blocked.ts';
 import { checkFreshness, isAgeSuspended } from './steps/freshness.ts';
@@ -36,6 +36,8 @@ export interface Check {
   readonly name: CheckName;
   /** Earlier checks that must have passed, because this one uses their results. */
   readonly needs: readonly CheckName[];
+  /** Whether to leave the check out, because the request lacks what it reads. A later check covers that. */
+  readonly skips?: (evidence: Evidence) => boolean;
   /** Records its findings in the evaluation; returns undefined when the check passes. */
   readonly run: (evaluation: Evaluation) => Denial | undefined;
 }
@@ -76,7 +78,7 @@ export const STEPS: readonly Step[] = [
   {
     number: 2,
     name: 'source',
-    checks: [{ name: 'source', needs: ['route', 'credentials'], run: findSourceRule }],
+    checks: [{ name: 'source', needs: ['route', 'credentials'], skips: hasNoCaller, run: findSourceRule }],
   },
   {
     number: 3,
@@ -86,18 +88,25 @@ export const STEPS: readonly Step[] = [
   {
     number: 4,
     name: 'attributes',
-    checks: [{ name: 'attributes', needs: ['route', 'credentials'], run: checkCallerAttributes }],
+    checks: [
+      {
+        name: 'attributes',
+        needs: ['route', 'credentials'],
+        skips: hasNoCaller,
+        run: checkCallerAttributes,
+      },
+    ],
   },
   {
     number: 5,
     name: 'proof',
     checks: [
       { name: 'key', needs: ['route', 'credentials'], run: checkKey },
-      { name: 'passport_signature', needs: ['key'], run: checkPassportSignature },
-      { name: 'claims', needs: ['passport_signature'], run: checkClaims },
-      { name: 'blocked', needs: ['claims'], run: checkBlocked },
-      { name: 'passport_times', needs: ['blocked'], run: checkPassportTimes },
-      { name: 'audience', needs: ['passport_times'], run: checkAudience },
+      { name: 'passport_signature', needs: ['key'], skips: hasNoPassport, run: checkPassportSignature },
+      { name: 'claims', needs: ['passport_signature'], skips: hasNoPassport, run: checkClaims },
+      { name: 'blocked', needs: ['claims'], skips: hasNoPassport, run: checkBlocked },
+      { name: 'passport_times', needs: ['blocked'], skips: hasNoPassport, run: checkPassportTimes },
+      { name: 'audience', needs: ['passport_times'], skips: hasNoPassport, run: checkAudience },
       { name: 'proof_signature', needs: ['audience'], run: checkProofSignature },
       { name: 'proof_times', needs: ['proof_signature'], run: checkProofTimes },
       { name: 'binding', needs: ['route', 'credentials'], run: checkBinding },
@@ -120,13 +129,35 @@ function findRoute(evaluation: Evaluation): Denial | undefined {
 
 function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Denial | undefined {
   const { passports } = inputs;
+  const { authSite, keys } = required(snapshot);
   // Without a route, from which `explain` continues, there is only the usual header.
-  const place = evidence.route?.passportHeader ?? AUTHORIZATION_HEADER;
-  const credentials = readCredentials(facts.headers, place, (sha256) => passports.get(sha256)?.passport);
+  const passportHeader = evidence.route?.passportHeader ?? AUTHORIZATION_HEADER;
+  const acceptsHttpSignatures = facts.removesHttpSignatures === true;
+  const acceptedProofs = evidence.route?.acceptedProofs;
+  const rules = { authSite, passportHeader, acceptedProofs, acceptsHttpSignatures };
+  const credentials = readAcceptedCredentials(
+    facts.headers,
+    rules,
+    (sha256) => passports.get(sha256)?.passport,
+  );
   if (isDenial(credentials)) return credentials;
   evidence.credentials = credentials;
-  evidence.caller = identifyCaller(required(snapshot).keys, credentials.passport);
+  const { passport } = credentials;
+  const caller =
+    passport === undefined
+      ? callerOfKeyId(keys, credentials.signature.keyId)
+      : identifyCaller(keys, passport);
+  if (caller !== undefined) evidence.caller = caller;
   return undefined;
+}
+
+/** A signature of an unknown key has no caller; step 5 denies it. */
+function hasNoCaller(evidence: Evidence): boolean {
+  return hasNoPassport(evidence) && evidence.caller === undefined;
+}
+
+function hasNoPassport({ credentials }: Evidence): boolean {
+  return required(credentials).passport === undefined;
 }
 
 function findSourceRule({ evidence }: Evaluation): Denial | undefined {

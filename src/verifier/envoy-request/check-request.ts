@@ -6,7 +6,7 @@
 import type { CheckRequest, HeaderValue, HttpRequest } from '../../process/ext-authz/request-messages.ts';
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import type { BodyState, RequestFacts } from '../decision/facts/request-facts.ts';
-import { mayBeJoined } from './envoy-headers.ts';
+import { isJoinedByEnvoy } from './envoy-headers.ts';
 
 /**
  * How Envoy's filter is configured (`--envoy-body`). `buffered`: the filter has `with_request_body`, so a request
@@ -28,6 +28,7 @@ export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMo
     authority: http.host ?? '',
     target: targetOf(http, headers),
     headers,
+    removesHttpSignatures: true,
     // Lazy: most denials, and routes that are `unbound`, never read it.
     get body() {
       return bodyOf(http, headers, bodyMode);
@@ -84,7 +85,7 @@ function lookupLine(lines: readonly HeaderValue[], name: string): HeaderLookup {
   }
   if (found === undefined) return ABSENT;
   const value = trimOptionalWhiteSpace(valueOfLine(found));
-  return value.includes(',') && mayBeJoined(name) ? AMBIGUOUS : { kind: 'single', value };
+  return value.includes(',') && isJoinedByEnvoy(name) ? AMBIGUOUS : { kind: 'single', value };
 }
 
 function valueOfLine({ raw_value, value }: HeaderValue): string {

@@ -11,6 +11,14 @@ const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
+/** Dictionaries, with a comma between members. Envoy keeps their lines apart (test/e2e/envoy-facts-headers.test.ts). */
+const DICTIONARIES: ReadonlySet<string> = new Set(['signature', 'signature-input', 'content-digest']);
+
+/** Whether Envoy joins lines of the name in `header_map`. */
+export function isJoinedByEnvoy(name: string): boolean {
+  return mayBeJoined(name) && !DICTIONARIES.has(name);
+}
+
 /** @param name lower case */
 export function mayBeJoined(name: string): boolean {
   // A pseudo-header occurs only once (RFC 9113 section 8.3).

@@ -32,6 +32,8 @@ export interface CapturedRequest {
   readonly moment: { readonly source: 'event' | 'check_request'; readonly seconds: number } | undefined;
   /** Set for the output of `sign`: the request and its body are the signed ones, but only the body's hash is known. */
   readonly signedBody: BodyState | undefined;
+  /** Whether the enforcement point accepts HTTP message signatures, as Envoy over gRPC does. */
+  readonly acceptsHttpSignatures: boolean;
 }
 
 /** An audit event without its request. */
@@ -65,7 +67,8 @@ export function parseExplainInput(text: string): ExplainInput {
       throw requestInvalid('/attributes/request/time', 'must be a time in UTC');
     }
     const moment = seconds === undefined ? undefined : ({ source: 'check_request', seconds } as const);
-    return { kind: 'request', check, recorded: undefined, moment, signedBody: undefined };
+    const accepts = { acceptsHttpSignatures: true };
+    return { kind: 'request', check, recorded: undefined, moment, signedBody: undefined, ...accepts };
   }
   const capture = new JsonFields(value, '');
   if (capture.value('explanation') !== undefined) return readDenial(capture);
@@ -107,6 +110,7 @@ function requestOfSignOutput(value: JsonObject): CapturedRequest {
     recorded: undefined,
     moment: undefined,
     signedBody: body,
+    acceptsHttpSignatures: true,
   };
 }
 
@@ -123,7 +127,7 @@ function parseJson(text: string): unknown {
 }
 
 const REQUEST_MEMBERS = ['method', 'scheme', 'authority', 'path', 'headers', 'body', 'body_base64'];
-const MEMBERS = ['event', ...REQUEST_MEMBERS, 'body_unknown'];
+const MEMBERS = ['event', ...REQUEST_MEMBERS, 'body_unknown', 'accepts_http_signatures'];
 
 function readCapture(capture: JsonFields): CapturedRequest {
   const event = capture.object('event');
@@ -150,6 +154,7 @@ function readCapture(capture: JsonFields): CapturedRequest {
     recorded,
     moment: recorded && { source: 'event', seconds: recorded.timeSeconds },
     signedBody: undefined,
+    acceptsHttpSignatures: capture.value('accepts_http_signatures') !== false,
   };
 }
 

@@ -1,11 +1,16 @@
 /**
- * Computes when the proof of a captured request expires, for programs that must not accept a usable one.
+ * Computes when the proofs of a captured request expire, for programs that must not accept a usable one.
  * Source: docs/design/protocol.md "Transcript".
  */
 
 import type { CheckRequest } from '../../process/ext-authz/request-messages.ts';
 import { MAX_PROOF_TTL_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
-import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../protocol/wire-names.ts';
+import {
+  HTTP_SIGNATURE_HEADER,
+  HTTP_SIGNATURE_INPUT_HEADER,
+  SIGNATURE_HEADER,
+  TRANSCRIPT_HEADER,
+} from '../../protocol/wire-names.ts';
 import { headerLinesOf } from './header-lines.ts';
 
 /**
@@ -17,9 +22,25 @@ export function proofEndSeconds(check: CheckRequest): number | undefined {
   // A gateway may have joined several lines.
   const valuesOf = (wanted: string) =>
     lines.filter(([name]) => name === wanted).flatMap(([, value]) => value.split(/[\s,]+/).filter(Boolean));
-  const transcripts = valuesOf(TRANSCRIPT_HEADER);
-  if (transcripts.length === 0 || valuesOf(SIGNATURE_HEADER).length === 0) return undefined;
-  return Math.max(...transcripts.map(endOf)) + MAX_SKEW_SECONDS;
+  const transcripts = valuesOf(SIGNATURE_HEADER).length === 0 ? [] : valuesOf(TRANSCRIPT_HEADER);
+  const inputs =
+    valuesOf(HTTP_SIGNATURE_HEADER).length === 0 ? [] : linesOf(lines, HTTP_SIGNATURE_INPUT_HEADER);
+  const ends = [...transcripts.map(endOf), ...inputs.filter(isOurs).map(endOfInput)];
+  return ends.length === 0 ? undefined : Math.max(...ends) + MAX_SKEW_SECONDS;
+}
+
+function linesOf(lines: ReturnType<typeof headerLinesOf>, wanted: string): readonly string[] {
+  return lines.filter(([name]) => name === wanted).map(([, value]) => value);
+}
+
+/** An HTTP message signature for any Auth Site. */
+function isOurs(input: string): boolean {
+  return input.includes('"proofgate/');
+}
+
+function endOfInput(input: string): number {
+  const ends = [...input.matchAll(/;\s*expires=([0-9]{1,15})/g)].map(([, seconds]) => Number(seconds));
+  return ends.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...ends);
 }
 
 /** Also reads transcripts that depart from the format, because a proxy may have damaged only this copy. */

@@ -1,9 +1,11 @@
 /** Explains a captured request by a bundle: runs the verifier's own steps, and redacts their findings. */
 
 import type { CheckRequest } from '../../process/ext-authz/request-messages.ts';
+import { proofTermsOf } from '../../protocol/accepted-credentials.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import {
   AUTHORIZATION_HEADER,
+  HTTP_SIGNATURE_HEADER,
   PASSPORT_HEADER,
   PASSPORT_SCHEME,
   SIGNATURE_HEADER,
@@ -72,16 +74,24 @@ export function reportOfRequest(captured: CapturedRequest, options: RequestRepor
 }
 
 function factsOf(
-  { check, signedBody }: CapturedRequest,
+  { acceptsHttpSignatures, check, signedBody }: CapturedRequest,
   { bodyMode, externalOrigin }: RequestReportOptions,
 ): RequestFacts {
-  const received = factsOfCheckRequest(check, bodyMode);
+  const received = factsAt(factsOfCheckRequest(check, bodyMode), acceptsHttpSignatures);
   const facts = signedBody === undefined ? received : { ...received, body: signedBody };
   return externalOrigin === undefined ? facts : { ...facts, ...externalOrigin };
 }
 
+function factsAt(
+  { removesHttpSignatures: _, ...atOthers }: RequestFacts,
+  acceptsHttpSignatures: boolean,
+): RequestFacts {
+  return acceptsHttpSignatures ? { ...atOthers, removesHttpSignatures: true } : atOthers;
+}
+
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   AUTHORIZATION_HEADER,
+  HTTP_SIGNATURE_HEADER,
   PASSPORT_HEADER,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
@@ -96,7 +106,7 @@ function credentialsOf(check: CheckRequest, { credentials }: Explanation): reado
   const values = headerLinesOf(check)
     .filter(([name]) => CREDENTIAL_HEADERS.has(name))
     .flatMap(([, value]) => piecesOf(value));
-  const jti = credentials?.proof.transcript.jti;
+  const jti = credentials && proofTermsOf(credentials).jti;
   return [...new Set([...values, ...(jti === undefined ? [] : [jti])])];
 }
 

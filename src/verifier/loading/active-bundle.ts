@@ -40,6 +40,11 @@ export interface ActiveBundleOptions extends ChainTrust {
   readonly nowSeconds: () => number;
   /** The verifier's own conditions, checked at every load: a reason rejects the snapshot, undefined accepts it. */
   readonly acceptSnapshot?: ((snapshot: Snapshot) => string | undefined) | undefined;
+  /**
+   * Raises the mark for a whole bundle, just before requests are decided by it, with what must happen before and after that.
+   * An error rejects the bundle.
+   */
+  readonly raising?: ((snapshot: Snapshot, raise: () => Promise<void>) => Promise<void>) | undefined;
   /** Where steps are recorded before they are used. Without it only the mark remembers them. */
   readonly persisted?: PersistedBundle | undefined;
   /** Called after each change. Must not throw. */
@@ -109,7 +114,7 @@ export class ActiveBundle {
    */
   async load(found: FoundChain): Promise<BundleError | undefined> {
     const startedMs = performance.now();
-    const { mark } = this.#options;
+    const { mark, raising = (_, raise) => raise() } = this.#options;
     // Nothing can be loaded while the mark cannot be read, so fail before the work.
     if (this.#snapshot === undefined) await mark.position();
     const bytes = await found.files.readBundle();
@@ -128,7 +133,7 @@ export class ActiveBundle {
     if (expired !== undefined) throw refused ?? expired;
     await found.keep?.({ opened, bytes, positions: steps.slice(0, taken) });
     // Before the swap: a bundle that requests were decided from must be in the mark.
-    await mark.raise(snapshot);
+    await raising(snapshot, () => mark.raise(snapshot));
     this.#acceptedKeys = new AcceptedKeys();
     this.#snapshot = snapshot;
     this.#source = found.source;

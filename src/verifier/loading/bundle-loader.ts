@@ -36,6 +36,11 @@ export interface BundleLoaderOptions {
   readonly statementNowSeconds?: () => number;
   /** The verifier's own conditions, checked at every load: a reason rejects the snapshot, undefined accepts it. */
   readonly acceptSnapshot?: ((snapshot: Snapshot) => string | undefined) | undefined;
+  /**
+   * Raises the mark for a whole bundle, just before requests are decided by it, with what must happen before and after that.
+   * An error rejects the bundle.
+   */
+  readonly raising?: ((snapshot: Snapshot, raise: () => Promise<void>) => Promise<void>) | undefined;
   readonly listener?: BundleListener;
   /** Default 1000. */
   readonly pollIntervalMs?: number;

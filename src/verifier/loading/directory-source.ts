@@ -94,8 +94,8 @@ export class DirectorySource {
     const { active, problem } = this.#options;
     const bundle = await files.bundleFingerprint();
     const steps = await files.stepsAfter(active.snapshot?.revision ?? 0);
-    const isLoaded = active.snapshot !== undefined && this.#bundle?.problem === undefined;
-    if (isLoaded && this.#bundle?.fingerprint === bundle) await this.#advance(files, steps);
+    // After a rejection the fingerprint is that of bundle and steps together.
+    if (this.#bundle?.fingerprint === bundle) await this.#advance(files, steps);
     else await this.#load(files, { bundle, steps });
     problem.settle(this.#bundle?.problem ?? this.#steps?.problem);
   }

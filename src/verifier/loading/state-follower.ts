@@ -10,6 +10,7 @@ import { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
 import { type StepDocument, stepKindOf } from '../../bundle/format/open-document.ts';
 import { STEP_LOG_FILE } from '../../bundle/format/step-log.ts';
 import { fileFingerprint } from '../../process/files/file-fingerprint.ts';
+import { Backoff, NO_JITTER } from '../../process/program/backoff.ts';
 import type { BundleLoader } from './bundle-loader.ts';
 import { Coalesced } from './serial-tasks.ts';
 
@@ -23,6 +24,11 @@ export class StateFollower {
   readonly #directory: string;
   readonly #loader: BundleLoader;
   readonly #looks = new Coalesced(() => this.#lookSafely());
+  readonly #backoff = new Backoff({
+    firstMs: POLL_INTERVAL_MS,
+    maxMs: MAX_RETRY_INTERVAL_MS,
+    random: NO_JITTER,
+  });
   #timer: NodeJS.Timeout | undefined;
   /** Link target of the base that was loaded. */
   #base: string | undefined;
@@ -30,8 +36,6 @@ export class StateFollower {
   #offset = 0;
   #steps = 0;
   #statement: string | undefined;
-  #retryMs = 0;
-  #retryAtMs = 0;
 
   constructor(stateDirectory: string, loader: BundleLoader) {
     this.#directory = stateDirectory;
@@ -65,7 +69,7 @@ export class StateFollower {
     const target = await readlink(join(this.#directory, CURRENT_LINK)).catch(() => undefined);
     if (target === undefined) return;
     const path = join(this.#directory, target);
-    if (this.#base === undefined && performance.now() < this.#retryAtMs) return;
+    if (this.#base === undefined && !this.#backoff.isDue) return;
     const isShorter = target === this.#base && (await sizeOf(join(path, STEP_LOG_FILE))) < this.#offset;
     if (target !== this.#base || isShorter) await this.#takeBase(target, path);
     else await this.#takeSteps(path);
@@ -79,7 +83,7 @@ export class StateFollower {
     const refused = await this.#loader.replace(new ResolvedDirectory(path), documents);
     if (refused === undefined) {
       this.#base = target;
-      this.#retryMs = 0;
+      this.#backoff.reset();
     } else this.#retryLater();
   }
 
@@ -89,8 +93,7 @@ export class StateFollower {
    */
   #retryLater(): void {
     this.#base = undefined;
-    this.#retryMs = Math.min(Math.max(POLL_INTERVAL_MS, this.#retryMs * 2), MAX_RETRY_INTERVAL_MS);
-    this.#retryAtMs = performance.now() + this.#retryMs;
+    this.#backoff.failed();
   }
 
   async #takeSteps(path: string): Promise<void> {

@@ -14,8 +14,8 @@ const MAX_LATCH_BYTES = 16 * 1024 * 1024;
 export interface Latch {
   /** The flag's time: another one is a new local act. */
   readonly allowedUntil: number;
-  /** When the observation ends, by flag and bundle, as last seen. */
-  readonly until: number;
+  /** When the observation ends, by flag and bundle, as last seen; undefined: no bundle with the flag's route came yet. */
+  readonly until: number | undefined;
   /** Whether this verifier has enforced under this flag. */
   readonly isClosed: boolean;
 }
@@ -43,7 +43,7 @@ export async function writeLatches(directory: string, authSite: string, latches:
     latches: [...latches].map(([name, { allowedUntil, isClosed, until }]) => ({
       name,
       allowed_until: allowedUntil,
-      until,
+      until: until ?? null,
       closed: isClosed,
     })),
   };
@@ -61,8 +61,8 @@ function parseLatch(value: unknown): readonly [string, Latch] {
   if (!isJsonObject(value)) throw unreadable();
   const { allowed_until: allowedUntil, closed, name, until } = value;
   if (typeof name !== 'string' || typeof closed !== 'boolean') throw unreadable();
-  if (typeof allowedUntil !== 'number' || typeof until !== 'number') throw unreadable();
-  return [name, { allowedUntil, until, isClosed: closed }];
+  if (typeof allowedUntil !== 'number' || !(typeof until === 'number' || until === null)) throw unreadable();
+  return [name, { allowedUntil, until: until ?? undefined, isClosed: closed }];
 }
 
 function unreadable(): Error {

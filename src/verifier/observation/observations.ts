@@ -3,11 +3,12 @@
  * not enforced under the same flag before. Source: docs/operate/observe.md.
  */
 import type { Route, RouteTable, Snapshot } from '../../bundle/compile/snapshot.ts';
-import { MAX_OBSERVATION_SECONDS } from '../../bundle/format/bundle-limits.ts';
 import { enforcedText, MAX_NAMED } from '../../bundle/format/enforced-observations.ts';
 import { pathOf } from '../../protocol/request-target.ts';
 import { EnforcedPrefixes } from './enforced-prefixes.ts';
-import { type Latch, type Latches, readLatches, writeLatches } from './latch-file.ts';
+import { FollowedLatches } from './followed-latches.ts';
+import { type AllowedByName, type LatchKeeper, UNMATCHED } from './latch-keeper.ts';
+import { type LatchInputs, OwnLatches } from './own-latches.ts';
 
 /** The local flags. Times in seconds since the epoch. */
 export interface AllowedObservations {
@@ -16,13 +17,11 @@ export interface AllowedObservations {
   readonly unmatchedUntil: number | undefined;
 }
 
-export interface ObservationInputs {
+export interface ObservationInputs extends LatchInputs {
   readonly allowed: AllowedObservations;
-  readonly stateDirectory: string;
-  readonly authSite: string;
   readonly nowSeconds: () => number;
-  /** Reports that the latch cannot be read or written; nothing new is observed. */
-  readonly onLatchFailed: (error: unknown) => void;
+  /** Whether another process, the primary, owns the state directory. Default false. */
+  readonly isWorker?: boolean;
 }
 
 export interface Observed {
@@ -43,44 +42,60 @@ export interface ObservationStatus {
 /** What a decision asks. */
 export type CurrentObservations = Pick<Observations, 'observes' | 'observesUnmatched'>;
 
-const UNMATCHED = 'unmatched';
 const nameOfRoute = (routeId: string) => `route ${routeId}`;
 
+/** The primary notices an end that no request meets, and its workers what it wrote. */
+const TICK_MS = 200;
+
 export class Observations {
-  readonly #inputs: ObservationInputs;
-  /** By name: the flags. */
-  readonly #allowed: ReadonlyMap<string, number>;
-  readonly #latches: Map<string, Latch>;
-  /** Names of observations whose beginning is on disk. */
-  readonly #begun = new Set<string>();
-  readonly #isReadable: boolean;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #nowSeconds: () => number;
+  readonly #allowed: AllowedByName;
+  readonly #latches: LatchKeeper;
+  #timer: NodeJS.Timeout | undefined;
   /** Of the bundle that was loaded last, with all that it wants observed. */
   #routes: RouteTable | undefined;
   #wishes: readonly Wish[] = [];
   #prefixes: EnforcedPrefixes | undefined;
 
-  private constructor(inputs: ObservationInputs, latches: Latches | undefined) {
-    const { routes, unmatchedUntil } = inputs.allowed;
-    this.#inputs = inputs;
-    this.#allowed = new Map([
-      ...[...routes].map(([routeId, until]) => [nameOfRoute(routeId), until] as const),
-      ...(unmatchedUntil === undefined ? [] : [[UNMATCHED, unmatchedUntil] as const]),
-    ]);
-    this.#isReadable = latches !== undefined;
-    this.#latches = new Map(latches);
+  private constructor(nowSeconds: () => number, allowed: AllowedByName, latches: LatchKeeper) {
+    this.#nowSeconds = nowSeconds;
+    this.#allowed = allowed;
+    this.#latches = latches;
   }
 
   /** Never rejects. */
   static async open(inputs: ObservationInputs): Promise<Observations> {
-    const { authSite, nowSeconds, onLatchFailed, stateDirectory } = inputs;
-    const latches = await readLatches(stateDirectory, authSite).catch((error: unknown) => {
-      onLatchFailed(error);
-      return undefined;
-    });
-    const opened = new Observations(inputs, latches);
-    opened.#closeWhatIsNotAllowed(nowSeconds());
-    return opened;
+    const { isWorker = false, nowSeconds } = inputs;
+    const { routes, unmatchedUntil } = inputs.allowed;
+    const allowed = new Map([
+      ...[...routes].map(([routeId, until]) => [nameOfRoute(routeId), until] as const),
+      ...(unmatchedUntil === undefined ? [] : [[UNMATCHED, unmatchedUntil] as const]),
+    ]);
+    const latches = isWorker
+      ? new FollowedLatches(inputs, allowed)
+      : await OwnLatches.open(inputs, allowed, nowSeconds());
+    return new Observations(nowSeconds, allowed, latches);
+  }
+
+  /** Notices from now on what nobody asks for: ends, and in a worker what the primary wrote. */
+  watch(): void {
+    this.#timer ??= setInterval(() => this.#latches.tick(this.#nowSeconds()), TICK_MS).unref();
+  }
+
+  /** Returns when nothing is being written. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#latches.settled();
+  }
+
+  /**
+   * With several processes: call it in the primary before its mark lets workers use the bundle, and in a worker once it does.
+   * @throws BundleError `file_not_written`
+   */
+  async prepare(snapshot: Snapshot): Promise<void> {
+    // The rest follows once the bundle is loaded: it may still be rejected.
+    if (this.#latches.isOwner) this.#followLatches(snapshot);
+    await this.#latches.ready();
   }
 
   /** Call it with each bundle that is loaded, before requests are decided by it. */
@@ -89,23 +104,18 @@ export class Observations {
     this.#wishes = wishesOf(snapshot);
     const isUnmatchedAsked = this.#allowed.has(UNMATCHED) && snapshot.unmatchedUntilSeconds !== undefined;
     this.#prefixes = isUnmatchedAsked ? new EnforcedPrefixes(snapshot.routes.all()) : undefined;
-    if (this.#allowed.size === 0 || !this.#isReadable) return;
-    const nowSeconds = this.#inputs.nowSeconds();
-    let isChanged = false;
-    const wished = new Map(this.#wishes.map(({ name, until }) => [name, until]));
-    for (const [name, allowedUntil] of this.#allowed) {
-      const before = this.#latches.get(name);
-      const after = nextLatch(before, allowedUntil, wished.get(name), nowSeconds);
-      if (isSame(before, after)) continue;
-      this.#latches.set(name, after);
-      isChanged = true;
-    }
-    if (isChanged) this.#write();
+    this.#followLatches(snapshot);
+  }
+
+  #followLatches(snapshot: Snapshot): void {
+    const until = new Map(wishesOf(snapshot).map((wish) => [wish.name, wish.until]));
+    const routes = new Set(snapshot.routes.all().map(({ routeId }) => nameOfRoute(routeId)));
+    this.#latches.follow({ until, routes }, this.#nowSeconds());
   }
 
   /** Resolves when the latch is written, or could not be. */
   settled(): Promise<void> {
-    return this.#writing;
+    return this.#latches.settled();
   }
 
   /** Whether denied requests of the route pass now. */
@@ -130,7 +140,7 @@ export class Observations {
 
   /** What is observed, and what is not although the bundle says so. */
   status(): ObservationStatus {
-    const nowSeconds = this.#inputs.nowSeconds();
+    const nowSeconds = this.#nowSeconds();
     const wishes = this.#wishes.filter(({ until }) => nowSeconds < until);
     const isOpen = ({ name, until }: Wish) => this.#isOpen(name, until, nowSeconds);
     return {
@@ -150,8 +160,8 @@ export class Observations {
   /** For Control, as {@link enforcedText}: what is not observed although the bundle says so. Undefined when there is nothing. */
   async enforced(): Promise<string | undefined> {
     // An observation that begins with this bundle is observed once its latch is written.
-    await this.#writing;
-    const nowSeconds = this.#inputs.nowSeconds();
+    await this.#latches.settled();
+    const nowSeconds = this.#nowSeconds();
     const enforced = this.#wishes.filter(
       ({ name, until }) => nowSeconds < until && !this.#isOpen(name, until, nowSeconds),
     );
@@ -164,66 +174,12 @@ export class Observations {
   #whyEnforced(name: string, nowSeconds: number) {
     const allowedUntil = this.#allowed.get(name);
     if (allowedUntil === undefined || !(nowSeconds < allowedUntil)) return 'not_allowed';
-    return this.#latches.get(name)?.isClosed === true ? 'latched' : 'latch_failed';
+    return this.#latches.isClosed(name) ? 'latched' : 'latch_failed';
   }
 
-  /** Closes the latch once the end has passed, so that a clock that is set back does not open it again. */
   #isOpen(name: string, wishedUntil: number, nowSeconds: number): boolean {
-    const latch = this.#latches.get(name);
-    if (latch === undefined || latch.isClosed || !this.#begun.has(name)) return false;
-    if (!(nowSeconds < latch.until)) {
-      this.#latches.set(name, { ...latch, isClosed: true });
-      this.#write();
-      return false;
-    }
-    return nowSeconds < wishedUntil;
+    return this.#latches.isOpen(name, nowSeconds) && nowSeconds < wishedUntil;
   }
-
-  /** Without its flag, an observation has ended. */
-  #closeWhatIsNotAllowed(nowSeconds: number): void {
-    let isChanged = false;
-    for (const [name, latch] of this.#latches) {
-      if (this.#allowed.get(name) === latch.allowedUntil) {
-        if (!latch.isClosed) this.#begun.add(name);
-      } else if (latch.allowedUntil + MAX_OBSERVATION_SECONDS < nowSeconds) {
-        // That flag has ended: given again, it would allow nothing.
-        this.#latches.delete(name);
-        isChanged = true;
-      } else if (!latch.isClosed) {
-        this.#latches.set(name, { ...latch, isClosed: true });
-        isChanged = true;
-      }
-    }
-    if (isChanged) this.#write();
-  }
-
-  /** An observation counts as begun only once its latch is on disk. */
-  #write(): void {
-    const { authSite, onLatchFailed, stateDirectory } = this.#inputs;
-    const latches = new Map(this.#latches);
-    this.#writing = this.#writing
-      .then(() => writeLatches(stateDirectory, authSite, latches))
-      .then(() => {
-        for (const [name, { isClosed }] of latches) if (!isClosed) this.#begun.add(name);
-      }, onLatchFailed);
-  }
-}
-
-function nextLatch(
-  before: Latch | undefined,
-  allowedUntil: number,
-  wishedUntil: number | undefined,
-  nowSeconds: number,
-): Latch {
-  const known = before?.allowedUntil === allowedUntil ? before : undefined;
-  if (known?.isClosed === true) return known;
-  const until = Math.min(allowedUntil, wishedUntil ?? 0);
-  const hasEnded = known !== undefined && !(nowSeconds < known.until);
-  return { allowedUntil, until, isClosed: hasEnded || !(nowSeconds < until) };
-}
-
-function isSame(a: Latch | undefined, b: Latch): boolean {
-  return a?.allowedUntil === b.allowedUntil && a.until === b.until && a.isClosed === b.isClosed;
 }
 
 interface Wish {

@@ -3,6 +3,7 @@
  * Source: docs/operate/observe.md "What passes, and what is denied".
  */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
+import { KEYED_PROFILE, mayHaveSignature } from '../../protocol/http-signature.ts';
 import type { Denial, Reason } from '../../protocol/reasons.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
 import { checkFreshness } from '../decision/steps/freshness.ts';
@@ -49,6 +50,7 @@ export interface DeniedRequest {
 export function passesObserved(observations: CurrentObservations, request: DeniedRequest): boolean {
   const { denial, facts, nowSeconds, route, snapshot } = request;
   if (snapshot === undefined || !isUpgradeObservable(facts, route)) return false;
+  if (facts.removesHttpSignatures === undefined && hasUnusedSignature(facts, snapshot)) return false;
   if (route === undefined) {
     return (
       denial.reason === 'bundle_route_missing' &&
@@ -65,6 +67,11 @@ export function passesObserved(observations: CurrentObservations, request: Denie
     // A denial of an earlier step says nothing about freshness.
     checkFreshness(route.freshness, snapshot, nowSeconds, request.realtimeStalenessSeconds) === undefined
   );
+}
+
+/** An HTTP message signature for the site that has not been consumed: anyone who sees it can use it where a route accepts it. */
+export function hasUnusedSignature({ headers }: RequestFacts, { authSite }: Snapshot): boolean {
+  return mayHaveSignature(headers, KEYED_PROFILE, authSite);
 }
 
 /** Only a point that ends the tunnel itself can end it with the observation. */

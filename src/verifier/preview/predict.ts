@@ -39,7 +39,7 @@ export type Unknown =
   | 'later_steps_hidden'
   /** What the passport says of an attribute is not in the event. */
   | 'attribute_unknown'
-  /** The route's signed headers, body rule or passport header change. */
+  /** The route's signed headers, body rule, passport header or accepted proofs change. */
   | 'request_unknown'
   /** How old the verifier's bundle was, or will be. */
   | 'freshness_unknown'
@@ -108,18 +108,28 @@ function predictOnRoute(
   after: PreviewedSite,
   { was, is }: { readonly was: Route; readonly is: Route },
 ): Prediction {
-  const { caller, denial } = facts;
-  const failedAt = denial?.check === undefined ? ORDER.length : indexOf(denial.check);
-  if (failedAt <= indexOf('route')) return unknown('contradicts_site');
-  const keyId = caller?.keyId ?? '';
+  const { denial, isKeyed } = facts;
+  const order = isKeyed ? KEYED_ORDER : ORDER;
+  const failedAt = indexIn(order, checkThatDenied(facts));
+  if (failedAt <= indexIn(order, 'route')) return unknown('contradicts_site');
+  if (facts.caller === undefined && failedAt > indexIn(order, 'credentials'))
+    // The event of a signature by an unknown key does not name the key.
+    return unknown(isKeyed ? 'later_steps_hidden' : 'contradicts_site');
+  const keyId = facts.caller?.keyId ?? '';
+  const keyOf = (site: PreviewedSite) => {
+    const key = site.key(keyId);
+    return isKeyed && key?.kind !== 'derived_key' ? undefined : key;
+  };
+  const key = keyOf(after);
   const context = {
     facts,
-    caller: caller ?? NO_CALLER,
-    before: { site: before, route: was, key: before.key(keyId) },
-    after: { site: after, route: is, key: after.key(keyId) },
+    caller: (isKeyed ? callerOfKey(key, keyId) : facts.caller) ?? NO_CALLER,
+    before: { site: before, route: was, key: keyOf(before) },
+    after: { site: after, route: is, key },
   };
-  if (caller === undefined && failedAt > indexOf('credentials')) return unknown('contradicts_site');
-  for (const { index, judge } of ORDERED_JUDGES) {
+  for (const [index, check] of order.entries()) {
+    const judge = JUDGES[check];
+    if (judge === undefined) continue;
     const recorded: Recorded =
       denial === undefined || index < failedAt
         ? PASSED
@@ -148,11 +158,29 @@ const NO_CALLER: RecordedCaller = {
 };
 
 const ORDER: readonly CheckName[] = STEPS.flatMap(({ checks }) => checks.map(({ name }) => name));
-const INDEX = new Map<string, number>(ORDER.map((name, index) => [name, index]));
+/** Without a passport; who is blocked comes after the signature. */
+const KEYED_ORDER: readonly CheckName[] = [
+  ...(['bundle', 'route', 'credentials', 'source', 'freshness', 'attributes', 'key'] as const),
+  ...(['proof_signature', 'blocked', 'proof_times', 'binding'] as const),
+];
 
-/** `replay` comes after all others. */
-function indexOf(check: CheckName | 'replay'): number {
-  return INDEX.get(check) ?? ORDER.length;
+/** Undefined and `replay` come after all others. */
+function indexIn(order: readonly CheckName[], check: CheckName | 'replay' | undefined): number {
+  const index = check === undefined || check === 'replay' ? -1 : order.indexOf(check);
+  return index < 0 ? order.length : index;
+}
+
+/** Of a signature, the signature base comes first: it needs a target and headers that the signature can cover. */
+function checkThatDenied({ denial, isKeyed }: RecordedFacts): CheckName | 'replay' | undefined {
+  const isOfBase = denial?.check === 'binding' && /^(?:target$|header\.)/.test(denial.detail ?? '');
+  return isKeyed && isOfBase ? 'proof_signature' : denial?.check;
+}
+
+/** A signature without a passport speaks for the key's client. */
+function callerOfKey(key: PreviewedKey | undefined, keyId: string): RecordedCaller | undefined {
+  if (key?.kind !== 'derived_key') return undefined;
+  const { issuer, subject, trustDomain } = key.client;
+  return { issuer, subject, trustDomain, keyId, keyBinding: 'software', isVerified: false };
 }
 
 function unknown(why: Unknown): Prediction {
@@ -178,29 +206,48 @@ function denialOf({ detail, reason }: RecordedDenial): Denial {
 const JUDGES: { readonly [C in CheckName]: Judge | undefined } = {
   bundle: undefined,
   route: undefined,
-  credentials: ({ after, before }, recorded) =>
-    repeated(recorded, after.route.passportHeader === before.route.passportHeader, 'request_unknown'),
+  credentials: judgeCredentials,
   source: judgeSource,
   freshness: judgeFreshness,
   attributes: judgeAttributes,
   key: ({ after, facts }) =>
     keyDenial(after.key, facts.timeSeconds, after.site.snapshot.skewSeconds) ?? 'pass',
-  passport_signature: judgePassportSignature,
+  passport_signature: (context, recorded) => judgeSignature(context, recorded, 'passport_signature'),
   claims: judgeClaims,
   blocked: judgeBlocked,
   passport_times: judgePassportTimes,
   audience: judgeAudience,
-  proof_signature: (_, recorded) => repeated(recorded, true, 'passport_unknown'),
+  proof_signature: (context, recorded) =>
+    context.facts.isKeyed
+      ? judgeSignature(context, recorded, 'proof_signature')
+      : repeated(recorded, true, 'passport_unknown'),
   proof_times: (context, recorded) => repeated(recorded, allowsTimes(context, recorded), 'times_unknown'),
   binding: judgeBinding,
 };
 
-const ORDERED_JUDGES = ORDER.flatMap((check, index) => {
-  const judge = JUDGES[check];
-  return judge === undefined ? [] : [{ index, judge }];
-});
+function judgeCredentials({ after, before }: Context, recorded: Recorded): Result {
+  const [was, is] = [before.route, after.route];
+  const isSame =
+    is.passportHeader === was.passportHeader &&
+    isWithin(formatsOf(is), formatsOf(was)) &&
+    isWithin(formatsOf(was), formatsOf(is));
+  return repeated(recorded, isSame, 'request_unknown');
+}
 
-function judgeSource({ after, caller }: Context): Result {
+const TRANSCRIPTS_ALONE: ReadonlySet<string> = new Set(['transcript-v1']);
+
+function formatsOf({ acceptedProofs }: Route): ReadonlySet<string> {
+  return acceptedProofs ?? TRANSCRIPTS_ALONE;
+}
+
+/** A signature of an unknown key has no caller. */
+function hasNoCaller({ after, facts }: Context): boolean {
+  return facts.isKeyed && after.key === undefined;
+}
+
+function judgeSource(context: Context): Result {
+  if (hasNoCaller(context)) return 'pass';
+  const { after, caller } = context;
   const { key, route } = after;
   const { issuer, keyBinding, subject, trustDomain } = caller;
   const derivedKey = key?.kind === 'derived_key' ? key : undefined;
@@ -225,6 +272,7 @@ function allowsTimes({ after, before }: Context, recorded: Recorded): boolean {
 }
 
 function judgeAttributes(context: Context, recorded: Recorded): Result {
+  if (hasNoCaller(context)) return 'pass';
   const { after, before } = context;
   const { key, route } = after;
   if (key?.kind === 'derived_key') {
@@ -302,10 +350,15 @@ function isSameList(a: readonly RequiredAttribute[], b: readonly RequiredAttribu
   );
 }
 
-function judgePassportSignature({ after, before }: Context, recorded: Recorded): Result {
+/** Of the passport, or of a proof without one. */
+function judgeSignature(
+  { after, before }: Context,
+  recorded: Recorded,
+  detail: 'passport_signature' | 'proof_signature',
+): Result {
   const isSame = thumbprintOf(after.key) === thumbprintOf(before.key);
   // It was made with the other key.
-  if (!isSame && recorded.kind === 'passed') return deny('invalid_request_proof', 'passport_signature');
+  if (!isSame && recorded.kind === 'passed') return deny('invalid_request_proof', detail);
   return repeated(recorded, isSame, 'passport_unknown');
 }
 
@@ -332,11 +385,13 @@ function hasSameAttributes(before: PreviewedKey | undefined, after: PreviewedKey
   );
 }
 
-function judgeBlocked({ after, before, caller }: Context, recorded: Recorded): Result {
+function judgeBlocked({ after, before, caller, facts }: Context, recorded: Recorded): Result {
   const { blocked } = after.site.snapshot;
   const holder = after.key?.kind === 'derived_key' ? after.key.thumbprint : '';
   const denial = blocked && blockedDenial(blocked, caller, holder);
   if (denial !== undefined) return denial;
+  // The holder is the key itself.
+  if (facts.isKeyed) return 'pass';
   const was = before.site.snapshot.blocked?.get(caller.issuer)?.holders ?? NO_HOLDERS;
   const is = blocked?.get(caller.issuer)?.holders ?? NO_HOLDERS;
   if (recorded.kind === 'failed') {
@@ -367,11 +422,12 @@ function judgeAudience({ after, before }: Context, recorded: Recorded): Result {
   return repeated(recorded, isSame, 'passport_unknown');
 }
 
-function judgeBinding({ after, before }: Context, recorded: Recorded): Result {
+function judgeBinding({ after, before, facts }: Context, recorded: Recorded): Result {
   const [was, is] = [before.route, after.route];
   const adds = is.signedHeaders.some((name) => !was.signedHeaders.includes(name));
   const drops = is.signedHeaders.length < was.signedHeaders.length;
-  const isSame =
-    !adds && (recorded.kind === 'passed' || !drops) && is.body === was.body && is.audience === was.audience;
+  // Transcripts alone have the audience.
+  const isForSame = facts.isKeyed || is.audience === was.audience;
+  const isSame = !adds && (recorded.kind === 'passed' || !drops) && is.body === was.body && isForSame;
   return repeated(recorded, isSame, 'request_unknown');
 }

@@ -4,6 +4,7 @@
  */
 import { DECISION_EVENT_NAME } from '../../process/telemetry/decision-event.ts';
 import { isIdentifier, isKeyBinding, isKeyId, type KeyBinding } from '../../protocol/identifiers.ts';
+import { PROOF_FORMATS, type ProofFormat } from '../../protocol/proof-format.ts';
 import { isKnownDetail, REASONS, type Reason } from '../../protocol/reasons.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { CheckName, UnmetAttributes } from '../decision/steps.ts';
@@ -16,6 +17,8 @@ export interface RecordedFacts {
   readonly routeId: string | undefined;
   readonly method: string | undefined;
   readonly caller: RecordedCaller | undefined;
+  /** Whether a derived key signed the request itself, without a passport. */
+  readonly isKeyed: boolean;
   /** Undefined: allowed. */
   readonly denial: RecordedDenial | undefined;
 }
@@ -66,9 +69,11 @@ function factsOf(event: JsonObject): RecordedFacts | UnreadableLine {
   const routeId = optional(event.route_id, isIdentifier);
   const method = optional(event.method, isMethod);
   const caller = callerOf(event);
+  const proofFormat = optional(event.proof_format, isProofFormat);
   const isSound =
     isIdentifier(authSite) && isIdentifier(head) && Number.isSafeInteger(revision) && Number.isFinite(timeMs);
-  if (!isSound || routeId === null || method === null || caller === null) return 'event_malformed';
+  if (!isSound || routeId === null || method === null || caller === null || proofFormat === null)
+    return 'event_malformed';
   if (denial === undefined && (routeId === undefined || caller === undefined)) return 'event_malformed';
   return {
     timeSeconds: Math.floor(timeMs / 1000),
@@ -78,11 +83,14 @@ function factsOf(event: JsonObject): RecordedFacts | UnreadableLine {
     routeId,
     method,
     caller,
+    isKeyed: proofFormat === 'http-message-signatures',
     denial,
   };
 }
 
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+const isProofFormat = (value: unknown): value is ProofFormat =>
+  PROOF_FORMATS.some((known) => known === value);
 const METHOD = /^[!-~]{1,32}$/;
 const isMethod = (value: unknown): value is string => typeof value === 'string' && METHOD.test(value);
 
@@ -141,6 +149,7 @@ const CHECK_OF_PROOF_DETAIL: { readonly [detail: string]: CheckName } = {
   passport_malformed: 'credentials',
   proof_missing: 'credentials',
   proof_malformed: 'credentials',
+  proof_ambiguous: 'credentials',
   key_unknown: 'key',
   key_revoked: 'key',
   key_not_yet_valid: 'key',

@@ -4,7 +4,7 @@
  * Source: docs/design/protocol.md "Routes, origins, paths"; `bundle/compile/route-table.ts`.
  */
 import type { Route } from '../../bundle/compile/snapshot.ts';
-import { foldSegment, parsePathTemplate, type TemplateSegment } from '../../protocol/path-template.ts';
+import { parsePathTemplate, type TemplateSegment } from '../../protocol/path-template.ts';
 
 /** What the request of a route meets at another site. */
 export type PlaceVerdict =
@@ -21,7 +21,7 @@ interface Place {
 
 export class RoutePlaces {
   readonly #places = new Map<string, Place>();
-  /** Folded literals of each node of the tree, by the node's path. */
+  /** Literals of each node of the tree, by the node's path. */
   readonly #literals = new Map<string, Set<string>>();
   readonly #signature: string;
   readonly #verdicts = new Map<string, PlaceVerdict>();
@@ -44,7 +44,7 @@ export class RoutePlaces {
       if (segment.kind !== 'literal') continue;
       const node = nodeAt(segments, index);
       const literals = this.#literals.get(node) ?? new Set();
-      this.#literals.set(node, literals.add(segment.text).add(`~${foldSegment(segment.text)}`));
+      this.#literals.set(node, literals.add(segment.text));
     }
   }
 

@@ -81,6 +81,21 @@ export function parseRedisEndpoint(url: string): RedisEndpoint {
   return parseSingle(url);
 }
 
+/**
+ * Puts a password into a URL that {@link parseRedisEndpoint} accepts.
+ * @throws RedisSettingError if the URL has a password, or the password is empty
+ */
+export function withPassword(url: string, password: string): string {
+  if (password === '') throw new RedisSettingError('the password of Redis is empty');
+  if (parseRedisEndpoint(url).login.revealPassword() !== undefined) {
+    throw new RedisSettingError('the Redis URL contains a password, and a file gives one too');
+  }
+  return url.replace(
+    /^([a-z-]+:\/\/)(?:([^@:/?#]*):?@)?/,
+    (_, scheme: string, user = '') => `${scheme}${user}:${encodeURIComponent(password)}@`,
+  );
+}
+
 function parseSingle(url: string): SingleEndpoint {
   if (!URL.canParse(url)) throw new RedisSettingError('the Redis URL is malformed');
   const parsed = new URL(url);

@@ -182,6 +182,11 @@ describe('lint', () => {
       found: ['warning source_unreachable /route_sources/0/allowed_sources/1'],
     },
     {
+      name: 'a rule for a broker where only derived keys can sign',
+      edits: [{ at: '/routes/0/accepted_proofs', put: ['http-message-signatures'] }],
+      found: ['warning source_unreachable /route_sources/0/allowed_sources/1'],
+    },
+    {
       name: 'a route that no caller can call: the client was not granted enough',
       edits: [{ at: '/clients/0/grants/0/access', put: 'read' }],
       found: [

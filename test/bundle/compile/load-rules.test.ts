@@ -267,6 +267,14 @@ const ROUTES: readonly Rule[] = [
     { at: '/routes/0/passport_header', put: 'X-Proofgate-Passport' },
     { at: '/routes/0/forward_authorization', put: true },
   ),
+  rule('an unknown format of proofs', 'value_invalid /routes/0/accepted_proofs/0', {
+    at: '/routes/0/accepted_proofs',
+    put: ['dpop'],
+  }),
+  rule('no format of proofs', 'value_invalid /routes/0/accepted_proofs', {
+    at: '/routes/0/accepted_proofs',
+    put: [],
+  }),
   rule('an observed route without an end', 'missing_member /routes/0/observe_until', {
     at: '/routes/0/enforcement',
     put: 'observe',

@@ -38,6 +38,7 @@ function routeOf({ template, method, origins }: RouteSpec): Route {
     upgrade: undefined,
     passportHeader: 'authorization',
     forwardAuthorization: false,
+    acceptedProofs: undefined,
     observeUntilSeconds: undefined,
     sources: [],
   };

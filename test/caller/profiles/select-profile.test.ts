@@ -175,6 +175,7 @@ function routeOf(text: string): Route {
     upgrade: undefined,
     passportHeader: 'authorization',
     forwardAuthorization: false,
+    acceptedProofs: undefined,
     observeUntilSeconds: undefined,
     sources: [],
   };

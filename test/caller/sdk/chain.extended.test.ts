@@ -9,7 +9,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   GO_ENV,
+  javaProgram,
   MISSING_GO,
+  MISSING_JAVA,
   MISSING_PYTHON,
   PREPARE_TIMEOUT_MS,
   PYTHON_ENV,
@@ -41,6 +43,14 @@ const node = (file: string) => [
   checkoutPath('test', 'caller', 'sdk', 'node', 'connect-to.mjs'),
   join(project, `${file}.mjs`),
 ];
+/** Java does not read `http_proxy`. */
+const java = (name: string) => [
+  'java',
+  '-Dhttp.proxyHost=HOST',
+  '-Dhttp.proxyPort=PORT',
+  '-Dhttp.nonProxyHosts=',
+  name,
+];
 const EXAMPLES = [
   ['fetch', node('with-fetch'), '200 200', process.env, undefined],
   ['undici', node('with-undici'), '200 200', process.env, undefined],
@@ -49,6 +59,9 @@ const EXAMPLES = [
   ['requests', python('with_requests'), '200', PYTHON_ENV, MISSING_PYTHON],
   ['urllib and sign()', python('with_urllib'), '200', PYTHON_ENV, MISSING_PYTHON],
   ['Go', ['go', 'run', '-C', 'sdk/go', './examples/orders'], '200 200', GO_ENV, MISSING_GO],
+  ['java.net.http', java('WithHttpClient'), '200 200', process.env, MISSING_JAVA],
+  ['OkHttp', java('WithOkHttp'), '200 200', process.env, MISSING_JAVA],
+  ['RestClient', java('WithRestClient'), '200 200', process.env, MISSING_JAVA],
 ] as const;
 
 describe.each(EXAMPLES)('the example with %s', (_name, [command = '', ...args], expected, env, missing) => {
@@ -59,7 +72,11 @@ describe.each(EXAMPLES)('the example with %s', (_name, [command = '', ...args], 
     async () => {
       const gateway = await environment.gateway(version);
       const proxy = `http://${gateway.envoy.host}:${gateway.envoy.port}`;
-      const ended = await run(command, [...args, keyFile(), ORIGIN], {
+      const flags = command === 'java' ? await javaProgram() : [];
+      const given = args.map((arg) =>
+        arg.replace('HOST', gateway.envoy.host).replace('PORT', String(gateway.envoy.port)),
+      );
+      const ended = await run(command, [...flags, ...given, keyFile(), ORIGIN], {
         ...env,
         http_proxy: proxy,
         NO_PROXY: '',

@@ -1,4 +1,4 @@
-/** The examples of the SDKs for Node.js and Python with other HTTP clients, against `proofgate dev`: what they send is what they sign. */
+/** The examples of the SDKs for Node.js, Python and Java with other HTTP clients, against `proofgate dev`: what they send is what they sign. */
 import { execFile } from 'node:child_process';
 import {
   cpSync,
@@ -17,7 +17,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { type DevSite, startDev } from '../../support/caller/dev-fixture.ts';
-import { MISSING_PYTHON, PYTHON_ENV } from '../../support/caller/sdk-drivers.ts';
+import {
+  MISSING_JAVA,
+  MISSING_PYTHON,
+  PREPARE_TIMEOUT_MS,
+  PYTHON_ENV,
+  runJava,
+} from '../../support/caller/sdk-drivers.ts';
 import { checkoutPath } from '../../support/harness/checkout.ts';
 import { workspaceFolder } from '../../support/harness/workspaces.ts';
 import { writeUpstreamKey } from './node/upstream-key.ts';
@@ -94,3 +100,18 @@ itPython('Python: with_aiohttp.py', async () => {
     ],
   ]);
 });
+
+(MISSING_JAVA === undefined ? it : it.skip)(
+  'Java: WithHttpClient, which offers HTTP/2 in plaintext',
+  async () => {
+    const { stdout } = await runJava(['WithHttpClient', dev.keyFile, dev.origin]);
+    expect([stdout, targets()]).toEqual([
+      '200 200\n',
+      [
+        ['POST', '/v1/orders', '{"item":"book"}'],
+        ['GET', '/v1/orders/17', ''],
+      ],
+    ]);
+  },
+  PREPARE_TIMEOUT_MS,
+);

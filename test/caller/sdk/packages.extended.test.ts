@@ -1,10 +1,10 @@
-/** Packs the SDKs for Python and Go, installs each into an empty project, and runs an example there. Checks their READMEs. */
+/** Packs the SDKs for Python, Go and Java, installs each into an empty project, and runs an example there. Checks their READMEs. */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -13,6 +13,7 @@ import { writeEnrolledKey } from '../../support/caller/key-files.ts';
 import {
   GO_ENV,
   MISSING_GO,
+  MISSING_JAVA,
   MISSING_PYTHON,
   PREPARE_TIMEOUT_MS,
   PYTHON_PACKAGES,
@@ -72,6 +73,7 @@ describePython('packages', () => {
       `proofgate-${version}-py3-none-any.whl`,
       `proofgate-${version}.tar.gz`,
       `proofgate-go-${version}.zip`,
+      `proofgate-java-${version}.zip`,
     ]);
     const again = join(folder, 'again');
     await run('python3', ['scripts/sdk/pack.py', again], { cwd: ROOT, env: pythonEnv(PYTHON_PACKAGES) });
@@ -122,16 +124,40 @@ describePython('packages', () => {
     },
     PREPARE_TIMEOUT_MS,
   );
+
+  (MISSING_JAVA === undefined ? it : it.skip)(
+    'install into an empty project: the Java project, on the JDK alone',
+    async () => {
+      const zip = join(packages, `proofgate-java-${version}.zip`);
+      await run('python3', ['-m', 'zipfile', '-e', zip, folder]);
+      const project = join(folder, `proofgate-java-${version}`);
+      const sources = readdirSync(join(project, 'src/main/java/example/proofgate'))
+        .filter((name) => !/^(?:OkHttp|Spring)/.test(name))
+        .map((name) => join('src/main/java/example/proofgate', name));
+      await run('javac', ['-d', 'classes', ...sources], { cwd: project });
+      received.length = 0;
+      const app = ['-cp', 'classes', 'examples/WithHttpClient.java', keyFile(), origin()];
+      const { stdout } = await run('java', app, { cwd: project });
+      expect(stdout).toBe('200 200\n');
+      expect(received.map((headers) => typeof headers['x-proofgate-signature'])).toEqual([
+        'string',
+        'string',
+      ]);
+    },
+    PREPARE_TIMEOUT_MS,
+  );
 });
 
 describe.each([
   ['sdk/python/README.md', 'sdk/python/examples/with_httpx.py'],
   ['sdk/go/README.md', 'sdk/go/examples/orders/main.go'],
+  ['sdk/java/README.md', 'sdk/java/examples/WithHttpClient.java'],
   ['docs/tutorials/signing.md', 'sdk/python/examples/with_httpx.py'],
   ['docs/tutorials/signing.md', 'sdk/go/examples/orders/main.go'],
+  ['docs/tutorials/signing.md', 'sdk/java/examples/WithHttpClient.java'],
 ])('the code of %s', (document, example) => {
   it(`is that of ${example}`, () => {
-    const language = example.endsWith('.py') ? 'python' : 'go';
+    const language = { '.py': 'python', '.go': 'go', '.java': 'java' }[extname(example)];
     const text = readFileSync(join(ROOT, document), 'utf8');
     const blocks = [...text.matchAll(new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``, 'g'))];
     expect(blocks.length).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 /** The API references of the SDKs are what `make sdk-reference` writes, and describe every name. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -8,7 +8,7 @@ import { GO_ENV, MISSING_GO } from '../../support/caller/sdk-drivers.ts';
 import { readText } from '../../support/docs/markdown.ts';
 import { checkoutPath } from '../../support/harness/checkout.ts';
 
-const PAGES = ['sdk-node.md', 'sdk-python.md', 'sdk-go.md'];
+const PAGES = ['sdk-node.md', 'sdk-python.md', 'sdk-go.md', 'sdk-java.md'];
 
 (MISSING_GO === undefined ? describe : describe.skip)('the API references', () => {
   let folder: string;
@@ -39,6 +39,14 @@ it('names what the packages export', () => {
     (list.exec(text)?.[1] ?? '').match(name)?.sort();
   const python = readText('sdk/python/src/proofgate/__init__.py');
   expect(headings('sdk-python.md')).toEqual(listed(python, /__all__ = \[([^\]]*)\]/, /\w+/g));
+  const java = readdirSync(checkoutPath('sdk/java/src/main/java/example/proofgate')).flatMap((file) =>
+    [
+      ...readText(`sdk/java/src/main/java/example/proofgate/${file}`).matchAll(
+        /public .*(?:class|enum) (\w+)/g,
+      ),
+    ].map(([, name]) => name),
+  );
+  expect(headings('sdk-java.md')).toEqual(java.sort());
   const node = readText('src/caller/sdk/index.ts')
     .replace(/ from '.*/g, '')
     .replace(/\b(?:export|type)\b|\/\*.*/g, '');

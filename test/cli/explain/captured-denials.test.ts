@@ -14,13 +14,20 @@ import type { Fault } from '../../support/cases/fault.ts';
 import { applyToContent, storeWith } from '../../support/cases/faulty-site.ts';
 import { FAULTS } from '../../support/cases/one-fault.ts';
 import { expectCliError } from '../../support/cli/run-cli.ts';
-import type { RequestEdits, RequestPlan, SignedRequest } from '../../support/fixtures/signed-request.ts';
-import { compileSite, siteContent } from '../../support/fixtures/snapshot.ts';
+import { AUTH_SITE, NOW_SECONDS, ORIGIN } from '../../support/fixtures/bundle-content.ts';
+import {
+  factsOfWire,
+  type RequestEdits,
+  type RequestPlan,
+  type SignedRequest,
+} from '../../support/fixtures/signed-request.ts';
+import { compileSite, KEY_ID, routeContentOf, siteContent } from '../../support/fixtures/snapshot.ts';
 import {
   checkNow,
   createTestVerifier,
   REALTIME_STALENESS_SECONDS,
 } from '../../support/fixtures/test-verifier.ts';
+import { signHttp } from '../../support/protocol/http-signer.ts';
 import { bundleKey, captureOf, ExplainStage, keys, type Report, withLines } from './explain-fixture.ts';
 
 const sound = await compileSite(siteContent(keys));
@@ -40,7 +47,7 @@ interface Captured {
 
 /** Captures the denial of a verifier into a directory of its own. */
 async function capture(
-  signed: SignedRequest,
+  signed: Pick<SignedRequest, 'facts'>,
   { keepsCredentials = false, fault, snapshot = sound }: CaptureInputs = {},
 ): Promise<Captured> {
   const directory = stage.path(`captures-${++directories}`);
@@ -137,8 +144,35 @@ describe('a captured denial says the same as the whole request', () => {
   });
 
   it.each([
+    ['accepts HTTP message signatures', { removesHttpSignatures: true }, 'proof_signature'],
+    ['accepts none', {}, 'proof_missing'],
+    ['removes them only from observed requests', { removesHttpSignatures: 'if_observed' }, 'proof_missing'],
+  ] as const)('with credentials it says whether the point %s', async (_, point, detail) => {
+    const content = siteContent(keys);
+    routeContentOf(content, 'orders-read').accepted_proofs = ['http-message-signatures'];
+    const bundle = stage.path(`bundle-${++directories}`);
+    await mkdir(bundle);
+    await putBundle(bundle, content, bundleKey);
+    const options = { key: keys.billing, keyId: KEY_ID.billing, authSite: AUTH_SITE };
+    const headers = await signHttp(
+      { method: 'GET', url: `${ORIGIN}/v1/orders/17`, headers: {} },
+      { ...options, createdSeconds: NOW_SECONDS },
+    );
+    stage.keepSecret(headers.signature ?? '');
+    const [scheme = '', authority = ''] = ORIGIN.split('://');
+    const request = { method: 'GET', scheme, authority, target: '/v1/orders/18', headers: [] };
+    const wire = withLines({ ...request, body: { kind: 'none' } }, ...Object.entries(headers));
+    const facts = { ...factsOfWire(wire), ...point };
+    const snapshot = await compileSite(content);
+    const { file } = await capture({ facts }, { keepsCredentials: true, snapshot });
+    const { report } = await explainFile(file, ...bundleArgs(bundle));
+    expect(report.decision).toMatchObject({ reason: 'invalid_request_proof', detail });
+  });
+
+  it.each([
     ['without an explanation', { explanation: 7 }],
     ['with half of one', { explanation: {} }],
+    ['with one of no decision', { explanation: { decision: { outcome: 'observed' } } }],
     ['with a text that is none', { text: [7] }],
     ['with a member of its own', { other: 1 }],
   ])('%s: request_invalid', async (_, change) => {

@@ -3,12 +3,15 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
+import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file.ts';
 import { runInProcess } from '../../support/cli/in-process.ts';
 import { ApiFixture, ROUTE_DEFINITION } from '../../support/control/api-fixture.ts';
 import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { databaseKinds } from '../store/databases.ts';
 
+const keyring = new SiteSigningKeys(MasterKeys.random());
 const ISSUER = 'https://broker.shop.example';
 const CHECKOUT = 'spiffe://shop.example/ns/prod/sa/checkout';
 
@@ -21,7 +24,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     const open = await kind.fresh();
     control = await ApiFixture.open({
       openStore: (nowMs) => open({ nowMs }),
-      extend: (app, { store, nowMs }) => registerRuntimeRoutes(app, { store, nowMs }),
+      extend: (app, { store, nowMs }) => registerRuntimeRoutes(app, { store, nowMs, keyring }),
     });
     const { siteId } = await control.shop();
     site = `/v1/sites/${siteId}`;

@@ -1,6 +1,7 @@
 /** Routes of the other parts of Control without their services, for tests of the checks that run before a handler. */
 import type { ControlApp } from '../../../src/control/api/app.ts';
 import { registerChangeRoutes } from '../../../src/control/api/routes/changes-api.ts';
+import { registerDecisionRoutes } from '../../../src/control/api/routes/decisions-api.ts';
 import { registerDeclarationRoute } from '../../../src/control/api/routes/declaration-api.ts';
 import {
   registerDerivedKeyRoutes,
@@ -25,6 +26,7 @@ export function registerOtherRoutes(app: ControlApp): void {
   registerDerivedKeyRoutes(app, absent());
   registerRuntimeRoutes(app, absent());
   registerExplanationRoute(app, absent());
+  registerDecisionRoutes(app, absent());
   registerTargetSelfRoutes(app, absent());
 }
 

@@ -7,9 +7,12 @@ import {
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
 import { EnrollmentDecisions } from '../../../src/control/enrollment/decisions.ts';
 import { DerivedKeys } from '../../../src/control/keys/derived-keys.ts';
+import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { ApiFixture } from '../../support/control/api-fixture.ts';
 import { clientRow } from '../../support/control/store-rows.ts';
 
+const keyring = new SiteSigningKeys(MasterKeys.random());
 let fixture: ApiFixture;
 let names: { readonly [parameter: string]: string };
 beforeAll(async () => {
@@ -20,7 +23,7 @@ beforeAll(async () => {
         typeof registerEnrollmentRoutes
       >[1]);
       registerDerivedKeyRoutes(app, new DerivedKeys(store, nowMs));
-      registerRuntimeRoutes(app, { store, nowMs });
+      registerRuntimeRoutes(app, { store, nowMs, keyring });
     },
   });
   const { environmentId, fleetId, siteId } = await fixture.shop();

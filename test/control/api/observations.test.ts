@@ -1,6 +1,8 @@
 /** Observations over the API, on both databases: which ends are accepted, from whom, and with which targets. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
+import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import {
   ALLOWED_SOURCES,
@@ -12,6 +14,7 @@ import {
 } from '../../support/control/api-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
 
+const keyring = new SiteSigningKeys(MasterKeys.random());
 const DAY = 86_400;
 
 describe.each(databaseKinds())('$name', (kind) => {
@@ -21,7 +24,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     const open = await kind.fresh();
     fixture = await ApiFixture.open({
       openStore: (nowMs) => open({ nowMs }),
-      extend: (app, { store, nowMs }) => registerRuntimeRoutes(app, { store, nowMs }),
+      extend: (app, { store, nowMs }) => registerRuntimeRoutes(app, { store, nowMs, keyring }),
     });
   });
   afterAll(async () => {

@@ -161,7 +161,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         expires_at: new Date(fixture.ms).toISOString(),
       });
       expect(over.code).toBe('definition_invalid');
-      for (const expires_at of ['tomorrow', '2026-13-01T00:00:00Z', 5]) {
+      for (const expires_at of ['tomorrow', '2026-13-01T00:00:00Z', '2035-12-31T23:59:60Z', 5]) {
         expect((await make({ name: 'x', role: 'viewer', scope, expires_at })).code).toBe('request_malformed');
       }
       expect((await make({ name: 'x', role: 'viewer', scope: siteScope('nowhere') })).code).toBe(

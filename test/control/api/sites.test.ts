@@ -127,6 +127,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         single_verifier: false,
         bundle_lifetime_seconds: 2_592_000,
         source_capacity: 16,
+        replay_stores: 'one',
         version: 1,
       });
       const keys = itemsOf(await fixture.expect(200, 'GET', `/v1/sites/${shop.siteId}/signing-keys`));
@@ -195,10 +196,11 @@ describe.each(databaseKinds())('$name', (kind) => {
     test('what bundles hold goes to the publisher; a name does not', async () => {
       const { siteId } = await fixture.shop('patched');
       const before = (await pendingChanges(siteId)).length;
-      await fixture.expect(200, 'PATCH', `/v1/sites/${siteId}`, {
-        body: { display_name: 'Another', source_capacity: 3 },
+      const named = await fixture.expect(200, 'PATCH', `/v1/sites/${siteId}`, {
+        body: { display_name: 'Another', source_capacity: 3, replay_stores: 'per_region' },
         ifMatch: 1,
       });
+      expect(named.json.replay_stores).toBe('per_region');
       expect(await pendingChanges(siteId)).toHaveLength(before);
       const changed = await fixture.expect(200, 'PATCH', `/v1/sites/${siteId}`, {
         body: { origins: ['https://api2.shop.example'], skew_seconds: 9, single_verifier: true },

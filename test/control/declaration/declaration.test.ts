@@ -250,6 +250,20 @@ describe.each(databaseServers())('$name', (server) => {
     expect(sources.map(({ displayName }) => displayName)).toEqual([SOURCE, SOURCE]);
   });
 
+  it('keeps several replay stores while the file does not name them, and warns of them', async () => {
+    const stores = (replay_stores?: 'one' | 'per_region') =>
+      declared(({ site }) => Object.assign(site, replay_stores && { replay_stores }));
+    const warning = expect.objectContaining({ code: 'replay_per_region' });
+    await fixture.put(declared());
+    expect((await fixture.compare(declared())).json.warnings).not.toContainEqual(warning);
+    const changed = await fixture.apply(stores('per_region'));
+    expect(changed.json).toMatchObject({ steps: [{ changes: ['replay_stores: "one" -> "per_region"'] }] });
+    const kept = await fixture.compare(declared());
+    expect([stepsOf(kept), kept.json.warnings]).toEqual([[], expect.arrayContaining([warning])]);
+    expect((await fixture.apply(stores('one'))).json.warnings).not.toContainEqual(warning);
+    expect((await fixture.api.call('GET', `/v1/sites/${SITE_ID}`)).json.replay_stores).toBe('one');
+  });
+
   it('takes no lock when nothing differs', async () => {
     await fixture.put(declared());
     await fixture.settled();

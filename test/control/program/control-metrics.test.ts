@@ -25,8 +25,14 @@ describe('metrics of Control', () => {
   it('state how far the targets of each site are behind, from one reading a scrape', async () => {
     let reads = 0;
     let readings: readonly PropagationReading[] = [
-      { siteId: 'shop-eu-1', lagSeconds: 1.5, targetsBehind: 2, replayStores: 2 },
-      { siteId: 'shop-us-1', lagSeconds: 0, targetsBehind: 0, replayStores: 1 },
+      {
+        siteId: 'shop-eu-1',
+        lagSeconds: 1.5,
+        targetsBehind: 2,
+        replayStores: 2,
+        expectedReplayStores: 'per_region',
+      },
+      { siteId: 'shop-us-1', lagSeconds: 0, targetsBehind: 0, replayStores: 1, expectedReplayStores: 'one' },
     ];
     const metrics = createControlMetrics({
       propagation: async () => {
@@ -39,7 +45,7 @@ describe('metrics of Control', () => {
     expect(text).toMatch(/^proofgate_control_targets_behind\{site_id="shop-eu-1"\} 2$/m);
     expect(text).toMatch(/^proofgate_control_propagation_lag_seconds\{site_id="shop-eu-1"\} 1\.5$/m);
     expect(text).toMatch(/^proofgate_control_targets_behind\{site_id="shop-us-1"\} 0$/m);
-    expect(text).toMatch(/^proofgate_control_replay_stores\{site_id="shop-eu-1"\} 2$/m);
+    expect(text).toMatch(/^proofgate_control_replay_stores\{site_id="shop-eu-1",expected="per_region"\} 2$/m);
     expect(text).toMatch(/^proofgate_control_policies_not_renewed\{site_id="shop-eu-1"\} 3$/m);
     expect(reads).toBe(1);
     readings = [];

@@ -34,7 +34,7 @@ const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 3);
 const TIMEOUT_MS = 300_000 + KILLS * 30_000;
 /** Enough that a rotation takes a while. */
 const SITES = 60;
-const PURPOSES = ['bundle', 'freshness'] as const;
+const PURPOSES = ['bundle', 'freshness', 'receipt'] as const;
 
 let server: TestPostgresServer;
 let folder = '';
@@ -87,7 +87,7 @@ describe.each(['sqlite', 'postgres'] as const)('on %s', (name) => {
       }
       await filling.close();
       const tables = await tablesOf(database, url === '' ? SQLITE_TABLES : POSTGRES_TABLES);
-      const secrets = (SITES + 1) * 2;
+      const secrets = (SITES + 1) * PURPOSES.length;
 
       async function usable(store: ControlStore, ...lines: readonly string[]): Promise<number> {
         const signing = new SiteSigningKeys(keysOf(...lines));

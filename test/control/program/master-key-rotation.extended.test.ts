@@ -84,7 +84,7 @@ it('beside two Controls that go on signing and publishing', async () => {
   };
   await publishes(one, two);
   const tables = await tablesOf(database, POSTGRES_TABLES);
-  expect(await storedSecrets(database, tables, old)).toHaveLength(2);
+  expect(await storedSecrets(database, tables, old)).toHaveLength(3);
 
   await writeKeys(NEW, old);
   one = await restart(one);
@@ -92,7 +92,7 @@ it('beside two Controls that go on signing and publishing', async () => {
   two = await restart(two);
   // New secrets are still encrypted with the old key, so that an instance without the new one could read them.
   created(await post(two, `/v1/sites/${SITE}/signing-keys/rotate`, { purpose: 'bundle' }), 'signing_key_id');
-  expect(await storedSecrets(database, tables, old)).toHaveLength(3);
+  expect(await storedSecrets(database, tables, old)).toHaveLength(4);
   const publishing = (async () => {
     for (let i = 0; i < 5; i++) await publishes(i % 2 === 0 ? one : two, i % 2 === 0 ? two : one);
   })();
@@ -100,7 +100,7 @@ it('beside two Controls that go on signing and publishing', async () => {
   await publishing;
   expect(run).toMatchObject({ exitCode: 0, stderr: '' });
   expect(JSON.parse(run.stdout)).toEqual({
-    signing_keys: { changed: 3, unchanged: 0 },
+    signing_keys: { changed: 4, unchanged: 0 },
     sign_ins: { changed: 0, unchanged: 0 },
   });
   expect(await storedSecrets(database, tables, old)).toEqual([]);
@@ -109,7 +109,7 @@ it('beside two Controls that go on signing and publishing', async () => {
     'signing_key_id',
   );
   expect(await storedSecrets(database, tables, old)).toEqual([]);
-  expect(await storedSecrets(database, tables, NEW)).toHaveLength(4);
+  expect(await storedSecrets(database, tables, NEW)).toHaveLength(5);
 
   await writeKeys(NEW);
   one = await restart(one);
@@ -136,12 +136,12 @@ it('on the embedded database, while Control is stopped', async () => {
   await program.child.stop();
   const database = sqliteDatabase(data);
   const tables = await tablesOf(database, SQLITE_TABLES);
-  expect(await storedSecrets(database, tables, old)).toHaveLength(2);
+  expect(await storedSecrets(database, tables, old)).toHaveLength(3);
   const run = await rotate();
   expect(run).toMatchObject({ exitCode: 0, stderr: '' });
-  expect(run.stdout).toContain('signing keys: 2 encrypted again, 0 already\n');
+  expect(run.stdout).toContain('signing keys: 3 encrypted again, 0 already\n');
   expect(await storedSecrets(database, tables, old)).toEqual([]);
-  expect(await storedSecrets(database, tables, NEW)).toHaveLength(2);
+  expect(await storedSecrets(database, tables, NEW)).toHaveLength(3);
   await writeKeys(NEW);
   program = await start();
   expect(await program.call({ path: `/v1/sites/${SITE}`, token })).toMatchObject({ status: 200 });

@@ -48,7 +48,7 @@ export async function addTarget(world: ControlWorld): Promise<TestTarget> {
 
 /** A request of an attached target that names no optional member. */
 export function requestOf(targetId: string): ReportingTarget {
-  return { targetId, siteId: SITE, generation: -1, lackedMembers: OPTIONAL_MEMBERS };
+  return { targetId, siteId: SITE, generation: -1, tokenHash: '', lackedMembers: OPTIONAL_MEMBERS };
 }
 
 export async function detach(world: ControlWorld, targetId: string): Promise<void> {

@@ -236,13 +236,14 @@ it('a hundred targets that wait all get a change, and all of them are counted', 
     if (index % 50 === 49) await Promise.race([waitUntil(() => attached > index), Promise.all(followed)]);
   }
   const all = Promise.all(followed);
-  const areAttached = async () => (await world.read((tx) => tx.propagation.heldByAll(SITE))).revision === 1;
+  const areAttached = async () =>
+    (await world.read((tx) => tx.propagation.heldByAll(SITE, 0))).revision === 1;
   await Promise.race([waitUntil(areAttached), all]);
   const key = await world.addKey('billing');
   revision = 2;
   const ends = await all;
   expect(ends.every((end) => end === 2)).toBe(true);
-  const held = await world.read((tx) => tx.propagation.heldByAll(SITE));
+  const held = await world.read((tx) => tx.propagation.heldByAll(SITE, 0));
   expect(held).toEqual({ attached: 100, revision: 2, least: 2 });
   expect((await world.read((tx) => tx.keys.find(key)))?.listedEverywhereAtMs).not.toBeNull();
   expect(control.faults).toEqual([]);

@@ -22,6 +22,7 @@ it('a new site has one of each purpose, and shows public halves alone', async ()
   expect(views.map(({ purpose, state }) => `${purpose} ${state}`).sort()).toEqual([
     'bundle active',
     'freshness active',
+    'receipt active',
   ]);
   for (const { jwk } of views) expect(Object.keys(jwk).sort()).toEqual(['crv', 'kty', 'x']);
 });

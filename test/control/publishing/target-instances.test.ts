@@ -104,7 +104,7 @@ describe('the instances of a site', () => {
   it('stay when others come first, again and again', async () => {
     const acknowledgements = new Acknowledgements({ store: world.store, nowMs: world.clock.nowMs });
     const note = (id: string, replayStore?: string) => {
-      const instance = { instanceId: idOf(id), version: '0.4.0', replayStore };
+      const instance = { instanceId: idOf(id), version: '0.4.0', replayStore, signing: undefined };
       acknowledgements.noteSeen({ ...requestOf(target.id), instance }, true, undefined);
     };
     for (let round = 0; round < 3; round++) {
@@ -130,7 +130,7 @@ describe('of more instances than are kept', () => {
   const seen = (from: number, count: number): readonly SeenInstance[] =>
     Array.from({ length: count }, (_, n) => ({
       ...{ targetId: 'tgt_1', siteId: SITE, instanceId: idOf(from + n), version: '0.4.0' },
-      ...{ replayStore: 'memory', revision: undefined, enforcedObservations: 0 },
+      ...{ replayStore: 'memory', revision: undefined, enforcedObservations: 0, signing: undefined },
     }));
   const names = (instances: readonly { readonly instanceId: string }[]) =>
     instances.map(({ instanceId }) => Number(instanceId)).toSorted((a, b) => a - b);

@@ -102,12 +102,12 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
 
   it('encrypts every secret again, and the old key opens none', async () => {
     const handle = await fill();
-    expect([await openedBy(OLD), await openedBy(NEW)]).toEqual([9, 0]);
+    expect([await openedBy(OLD), await openedBy(NEW)]).toEqual([11, 0]);
     expect(await rotate(NEW, OLD)).toEqual({
-      signingKeys: { changed: 8, unchanged: 0 },
+      signingKeys: { changed: 10, unchanged: 0 },
       signIns: { changed: 1, unchanged: 0 },
     });
-    expect([await openedBy(OLD), await openedBy(NEW)]).toEqual([0, 9]);
+    expect([await openedBy(OLD), await openedBy(NEW)]).toEqual([0, 11]);
     expect(await usable(NEW)).toBe(8);
     expect(await signInSteps(store, keysOf(NEW), nowMs).take('pending', handle)).toEqual(PENDING);
     expect(await starts(store, NEW)).toBe('starts');
@@ -119,7 +119,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     await fill();
     await rotate(NEW, OLD);
     expect(await rotate(NEW, OLD)).toEqual({
-      signingKeys: { changed: 0, unchanged: 8 },
+      signingKeys: { changed: 0, unchanged: 10 },
       signIns: { changed: 0, unchanged: 1 },
     });
     expect(await auditedVerbs()).toEqual(['rotate', 'finish_rotation']);
@@ -132,7 +132,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       new SiteSigningKeys(keysOf(OLD)).retireDue(tx, siteId, NOW_MS * 2),
     );
     const rotation = await rotateMasterKey(store, keysOf(NEW, OLD), () => NOW_MS + 600_001);
-    expect(rotation).toEqual({ signingKeys: { changed: 6, unchanged: 0 }, signIns: none });
+    expect(rotation).toEqual({ signingKeys: { changed: 8, unchanged: 0 }, signIns: none });
     expect(await openedBy(OLD)).toBe(0);
   });
 
@@ -142,11 +142,11 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     await addSite(NEW, OLD);
     await signInSteps(store, keysOf(NEW, OLD), nowMs).keep(PENDING);
     // An instance that still has the old key alone can use what others made.
-    expect([await openedBy(OLD), await usable(OLD)]).toEqual([14, 12]);
+    expect([await openedBy(OLD), await usable(OLD)]).toEqual([17, 12]);
     await rotate(NEW, OLD);
     await addSite(NEW, OLD);
     await signInSteps(store, keysOf(NEW, OLD), nowMs).keep(PENDING);
-    expect([await openedBy(OLD), await openedBy(NEW), await usable(NEW)]).toEqual([0, 19, 16]);
+    expect([await openedBy(OLD), await openedBy(NEW), await usable(NEW)]).toEqual([0, 23, 16]);
   });
 
   it('an instance that has only the old key encrypts nothing any more', async () => {
@@ -181,7 +181,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
         expect(await starts(store, current)).toBe(hasBegun ? 'master_key_mismatch' : 'starts');
         expect(await starts(store, next)).toBe(isFinished ? 'starts' : 'master_key_mismatch');
         expect(await usable(next, current)).toBe(8);
-        expect((await openedBy(current)) + (await openedBy(next))).toBe(9);
+        expect((await openedBy(current)) + (await openedBy(next))).toBe(11);
         await rotate(next, current);
         expect([await openedBy(current), await usable(next)]).toEqual([0, 8]);
         expect(await auditedVerbs(next)).toEqual(['rotate', 'finish_rotation']);
@@ -202,7 +202,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     const other = name === 'sqlite' ? store : await open();
     const runs = [store, other].map((one) => rotateMasterKey(one, keysOf(NEW, OLD), nowMs));
     const changed = (await Promise.all(runs)).map(({ signingKeys }) => signingKeys.changed);
-    expect(changed.reduce((sum, one) => sum + one)).toBe(8);
+    expect(changed.reduce((sum, one) => sum + one)).toBe(10);
     expect(await openedBy(OLD)).toBe(0);
     expect(await auditedVerbs()).toEqual(['rotate', 'finish_rotation']);
     if (other !== store) await other.close();
@@ -225,7 +225,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       await tx.operators.addSignIn({ stateHash: 'late', sealed, expiresAtMs: NOW_MS * 2 });
     });
     await rotation;
-    expect([await openedBy(OLD), await openedBy(NEW)]).toEqual([0, 10]);
+    expect([await openedBy(OLD), await openedBy(NEW)]).toEqual([0, 12]);
     if (instance !== store) await instance.close();
   });
 
@@ -235,7 +235,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     await expect(rotate(OLD, NEW)).rejects.toMatchObject({ code: 'master_key_unchanged' });
     await expect(rotate(NEW)).rejects.toMatchObject({ code: 'master_key_mismatch' });
     await expect(rotate(NEW, OTHER)).rejects.toMatchObject({ code: 'master_key_mismatch' });
-    expect([await openedBy(OLD), await auditedVerbs()]).toEqual([9, []]);
+    expect([await openedBy(OLD), await auditedVerbs()]).toEqual([11, []]);
     expect(await starts(store, OLD)).toBe('starts');
   });
 
@@ -249,7 +249,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     }
     expect(await usable(NEW, OLD)).toBe(8);
     await rotate(NEW, OLD);
-    expect((await rotate(OTHER, NEW)).signingKeys).toEqual({ changed: 8, unchanged: 0 });
+    expect((await rotate(OTHER, NEW)).signingKeys).toEqual({ changed: 10, unchanged: 0 });
     expect(await usable(OTHER)).toBe(8);
   });
 
@@ -269,7 +269,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       code: 'secret_undecryptable',
       message: expect.stringContaining(id),
     });
-    expect([await openedBy(OLD), await openedBy(NEW), await auditedVerbs()]).toEqual([8, 0, []]);
+    expect([await openedBy(OLD), await openedBy(NEW), await auditedVerbs()]).toEqual([10, 0, []]);
     // What the message advises.
     const signing = new SiteSigningKeys(keysOf(OLD));
     const purpose = row?.purpose as 'bundle' | 'freshness';

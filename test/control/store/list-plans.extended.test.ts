@@ -267,6 +267,21 @@ describe.each(DATABASES)('%s', (_name, open, share) => {
     expect(faults).toEqual([]);
   });
 
+  it('last uses find each key by its ID, and read no other key', async () => {
+    const uses = some(300, (n) => `dk_${n}`).map((keyId) => ({ keyId, usedAtSeconds: 60 }));
+    const { statements } = await database.read((tx) => tx.keyUses.put('tgt_5', uses));
+    // libsql keeps an explained INSERT open, so that no later transaction commits. What it selects is the same.
+    const selections = statements.map(({ parameters, sql }) => ({
+      parameters,
+      sql: sql.replace(/insert into key_use \([^)]*\)/, '').replace(/on conflict.*/s, ''),
+    }));
+    expect(selections.map(({ sql }) => /insert|conflict/.test(sql))).toEqual([false]);
+    for (const selection of selections) {
+      const faults = await database.faultsOf(selection, MOST_ROWS);
+      expect(faults.filter((fault) => /derived_key|: \d+ rows/.test(fault))).toEqual([]);
+    }
+  });
+
   it('pages of the audit trail have the rows of the plain condition, in order, each once', async () => {
     let rows = 0;
     for (const [name, reach] of Object.entries(REACHES)) {

@@ -1,7 +1,7 @@
 /** Checks that a program does not change a database with a newer schema, and reports it, on both databases. */
 import { describe, expect, it } from '@jest/globals';
 import { type ControlStore, SchemaNewerError } from '../../../src/control/store/port.ts';
-import { DROP_INSTANCES, reopenedDatabases } from './reopened-databases.ts';
+import { DROP_LAST, reopenedDatabases } from './reopened-databases.ts';
 
 const DATABASES = reopenedDatabases();
 
@@ -25,13 +25,13 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
 
   it('that lacks the last step and has one that is not known here does not get the one that it lacks', async () => {
     await opened(open);
-    for (const statement of DROP_INSTANCES) await run(statement);
-    await run("update kysely_migration set name = '0017-other' where name = '0017-target-instances'");
+    for (const statement of DROP_LAST) await run(statement);
+    await run("update kysely_migration set name = '0022-other' where name = '0022-unlisted-instances'");
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
-    await run("delete from kysely_migration where name = '0017-other'");
+    await run("delete from kysely_migration where name = '0022-other'");
     // The missing migration runs only now.
-    await expect(run('delete from target_instance')).rejects.toThrow();
+    await expect(run('update target set unlisted_revision = 1')).rejects.toThrow();
     await opened(open);
-    await run('delete from target_instance');
+    await run('update target set unlisted_revision = 1');
   });
 });

@@ -37,7 +37,7 @@ function reader(kysely: Kysely<Tables>, statements: Statement[]): PlannedDatabas
   return async (work) => {
     statements.length = 0;
     const result = await kysely.transaction().execute((db) => work(openTransaction(db, async () => {})));
-    return { result, statements: statements.filter(({ sql }) => /^select/i.test(sql)) };
+    return { result, statements: statements.filter(({ sql }) => /^(?:select|with)/i.test(sql)) };
   };
 }
 

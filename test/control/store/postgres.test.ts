@@ -1,5 +1,6 @@
 /** Tests what is specific to PostgreSQL: several instances on one database, server failures, connections over TLS. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import pg from 'pg';
 import {
   type ControlStore,
   type Notice,
@@ -13,6 +14,7 @@ import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 import { startImpostor } from '../../support/harness/redis-server.ts';
 import { waitUntil } from '../../support/wait.ts';
 import { NOW_MS } from './databases.ts';
+import { DROP_SINCE_KEY_USES } from './reopened-databases.ts';
 
 let server: TestPostgresServer;
 let certificates: TestCertificates;
@@ -58,6 +60,29 @@ describe('several instances', () => {
     await Promise.all(stores.map((store) => store.ping()));
     const [row] = await server.query(fresh, 'select count(*)::int as rows from installation');
     expect(row).toEqual({ rows: 1 });
+  });
+
+  it('upgrade the schema beside an older one, which holds locks that the upgrade needs, and needs some that it holds', async () => {
+    const used = await server.createDatabase();
+    await (await open({ url: used })).ping();
+    for (const undo of DROP_SINCE_KEY_USES) await server.query(used, undo);
+    await server.query(used, "delete from kysely_migration where name >= '0020'");
+    const older = new pg.Client(used);
+    await older.connect();
+    try {
+      // As a batch of acknowledgements does: targets first, then keys, to which the upgrade refers before it changes targets.
+      await older.query('begin');
+      await older.query('update target set last_seen_at_ms = 1');
+      const upgraded = open({ url: used });
+      const isWaiting = async () =>
+        (await older.query('select 1 from pg_locks where not granted')).rows.length > 0;
+      await Promise.race([upgraded, waitUntil(isWaiting)]);
+      await older.query('update derived_key set revoked_everywhere_at_ms = 1').catch(() => undefined);
+      await older.query('rollback');
+      await (await upgraded).ping();
+    } finally {
+      await older.end();
+    }
   });
 
   it('lock a site for each other, and nothing else', async () => {

@@ -18,7 +18,31 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
-export const DROP_INSTANCES = ['drop table target_instance'];
+export const DROP_LAST = [
+  'unlisted_revision',
+  'unlisted_until_ms',
+  'next_unlisted_revision',
+  'next_unlisted_until_ms',
+].map((name) => `alter table target drop column ${name}`);
+
+/** Undoes what the steps from `0020-last-used` on add. */
+export const DROP_SINCE_KEY_USES = [
+  'drop table key_use',
+  'alter table site drop column replay_stores',
+  ...DROP_LAST,
+];
+
+/** Undoes what the steps from `0019-revocation-receipts` on add, if the table of instances goes too. */
+const DROP_RECEIPTS = [
+  ...DROP_SINCE_KEY_USES,
+  'drop table signed_bound',
+  'drop table revocation_bound',
+  ...['unsigned_revision', 'unsigned_head', 'unsigned_until_ms', 'fresh_until_ms'].map(
+    (name) => `alter table target drop column ${name}`,
+  ),
+];
+
+const DROP_INSTANCES = [...DROP_RECEIPTS, 'drop table decision_summary', 'drop table target_instance'];
 
 /** Undoes what the steps from `0016-observations` on add. */
 export const DROP_OBSERVATIONS = [

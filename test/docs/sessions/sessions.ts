@@ -7,6 +7,7 @@ export type SessionName =
   | 'make'
   | 'demo'
   | 'with-control'
+  | 'rollout'
   | 'without-control'
   | 'without-gateway'
   | 'bundles'
@@ -59,6 +60,25 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     reads: PATIENCE,
     ends: ['3 proofgate request GET http://api.shop.example/v1/orders/7'],
     says: [/^activate source cluster$/m, /^\{"order":7\}$/m, /key_revoked/, /revoked/],
+  },
+  rollout: {
+    before: IN_CHECKOUT,
+    reads: [
+      ['--retry 60 ', '--retry 300 '],
+      ['sed "s#', 'sed "s#timeout: 0.5s#timeout: 8s#;s#'],
+    ],
+    says: [
+      /safe to enforce: 100 % verified/,
+      /1 source left/,
+      /path_template: \/v1\/reports\/\{p3\}$/m,
+      /^get-v1-reports-p3: 1 requests/m,
+      /client:reporting/,
+      /100 % verified, 0 sources left/,
+      /client:warehouse/,
+      /100 % verified, 0 sources left/,
+      /error: 401/,
+    ],
+    after: 'test $(cat answers | wc -l) = 75',
   },
   'without-control': {
     before: IN_CHECKOUT,

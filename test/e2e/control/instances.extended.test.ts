@@ -20,7 +20,7 @@ import { SiteFollower } from './campaign/site-follower.ts';
 
 const INSTANCES = 3;
 /** Jobs that one instance does for all. */
-const LEADING_JOBS = 5;
+const LEADING_JOBS = 6;
 
 interface Instance {
   readonly name: string;

@@ -10,14 +10,6 @@ import { REVERSE_PROXY } from '../../support/points/reverse-proxy.ts';
 import { TRAEFIK } from '../../support/points/traefik.ts';
 import { describePoints } from './describe-points.ts';
 
-describePoints([
-  EXPRESS,
-  FASTIFY,
-  HONO,
-  NODE_HTTP,
-  ...ENVOY_HTTP.slice(-1),
-  NGINX,
-  CADDY,
-  TRAEFIK,
-  REVERSE_PROXY,
-]);
+describePoints([EXPRESS, FASTIFY, HONO, NODE_HTTP, ...ENVOY_HTTP, NGINX, CADDY, TRAEFIK, REVERSE_PROXY]);
+// Several processes of one verifier.
+describePoints([NGINX], 2);

@@ -12,7 +12,8 @@ const HOLDERS = 4;
 const MAX_RECORDS = 1_000;
 const MORE_THAN_FIT = 200;
 const SAMPLE = 10;
-const LIFE_SECONDS = 30;
+/** The longest, since a slow machine takes long to present them all. */
+const LIFE_SECONDS = 60;
 /** docs/design/protocol.md "Replay": kept until `expires-at` + 3 × skew + 2 s. */
 const KEPT_SECONDS = LIFE_SECONDS + 3 * SKEW_SECONDS + 2;
 const ALLOWANCE_SECONDS = 15;
@@ -56,8 +57,10 @@ it('refuses when it is full, evicts nothing, and serves again by itself', async 
 
   // More load does not make the store forget: it still knows every consumed proof that is not expired.
   await presentAll(mint(MORE_THAN_FIT));
-  expect(new Set(await presentAll(consumed))).toEqual(new Set(['jti_replay 403']));
-  expect(new Set(await presentAll(refused))).toEqual(new Set([FULL]));
+  const unexpired = async (proofs: readonly Proof[]) =>
+    new Set((await presentAll(proofs)).filter((outcome) => outcome !== EXPIRED));
+  expect(await unexpired(consumed)).toEqual(new Set(['jti_replay 403']));
+  expect(await unexpired(refused)).toEqual(new Set([FULL]));
 
   const fullMs = performance.now();
   await waitFor('room for another proof', async () => {

@@ -6,6 +6,7 @@ import {
   type ConfigEdit,
   closeAtOnce,
   patient,
+  shipped,
   type VerifierAddress,
 } from '../../support/harness/envoy-config.ts';
 import { freePort } from '../../support/harness/free-port.ts';
@@ -19,6 +20,20 @@ import { AUTH_SITE, ProofSource } from '../replay/proof-source.ts';
  * machine that is busy testing is late for its own reasons, and would refuse good requests for them.
  */
 export const HAS_SHIPPED_TIMEOUTS = process.env.PROOFGATE_TEST_TIMEOUTS === 'shipped';
+
+/** Edits for a second verifier, which Envoy asks for its health, too. */
+export function besideVerifier(port: number): readonly ConfigEdit[] {
+  return [
+    // A machine that is busy testing answers late: that is no verifier that has gone.
+    ...(HAS_SHIPPED_TIMEOUTS
+      ? []
+      : [{ path: [...shipped.verifierCluster, 'health_checks', 0, 'timeout'], value: '8s' }]),
+    {
+      path: [...shipped.verifierCluster, 'load_assignment', 'endpoints', 0, 'lb_endpoints', 1],
+      value: { endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: port } } } },
+    },
+  ];
+}
 
 export interface RollStageOptions {
   readonly verifier: VerifierAddress;

@@ -11,7 +11,7 @@ import { protocolOptionsOf } from '../../support/docs/static-bootstrap.ts';
 import { type ConfigEdit, shipped } from '../../support/harness/envoy-config.ts';
 import { freePort } from '../../support/harness/free-port.ts';
 import { waitFor } from '../../support/wait.ts';
-import { HAS_SHIPPED_TIMEOUTS, RollStage } from './roll-fixture.ts';
+import { besideVerifier, HAS_SHIPPED_TIMEOUTS, RollStage } from './roll-fixture.ts';
 import { openServiceAddress, type ServiceAddress } from './service-address.ts';
 import { SteadyLoad } from './steady-load.ts';
 
@@ -71,7 +71,7 @@ interface Roll {
  * denies it.
  */
 async function rollUnderLoad({ bringIn, takeOut }: Roll, rolls = ROLLS): Promise<void> {
-  const load = new SteadyLoad(stage.source, http1Client(stage.envoy));
+  const load = new SteadyLoad(() => stage.source.mint().request, http1Client(stage.envoy));
   let replays = 0;
   try {
     for (let roll = 0; roll < rolls; roll += 1) {
@@ -120,18 +120,7 @@ describe('Envoy asks each verifier for its health', () => {
       await stage.startEnvoy({
         verifier: { kind: 'tcp', host: '127.0.0.1', port: ports[0] },
         healthChecks: true,
-        edits: [
-          // A machine that is busy testing answers late: that is no verifier that has gone.
-          ...(HAS_SHIPPED_TIMEOUTS
-            ? []
-            : [{ path: [...shipped.verifierCluster, 'health_checks', 0, 'timeout'], value: '8s' }]),
-          {
-            path: [...shipped.verifierCluster, 'load_assignment', 'endpoints', 0, 'lb_endpoints', 1],
-            value: {
-              endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: ports[1] } } },
-            },
-          },
-        ],
+        edits: besideVerifier(ports[1]),
       });
       await healthy(1);
       let turn = 0;

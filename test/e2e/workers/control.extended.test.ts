@@ -127,6 +127,21 @@ it('many deltas reach all, and a worker that is killed meanwhile comes back to w
   expect(JSON.parse(text).status).toBe('ready');
 });
 
+it('Control hears of a revision only when a worker that hangs has ended', async () => {
+  const [pid = 0] = verifier.workerPids();
+  process.kill(pid, 'SIGSTOP');
+  const { revision } = control.publishDelta({ keys_put: [keyEntry('active')] });
+  await waitFor('the others', async () => {
+    const at = [...(await revisions()).values()];
+    return at.length === WORKERS && at.every((value) => value === revision);
+  });
+  expect(acknowledged(revision)).toBe(0);
+  process.kill(pid, 'SIGKILL');
+  await waitFor('the acknowledgement', async () => acknowledged(revision) > 0 || undefined);
+  await allAt(revision);
+  expect(acknowledged(revision)).toBe(1);
+});
+
 it('goes on without Control', async () => {
   await control.close();
   await allBecome(/^allowed$/);

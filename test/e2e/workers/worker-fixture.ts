@@ -19,6 +19,8 @@ export interface WorkersOptions {
   readonly listen?: string;
   /** Whether signals can be sent to all processes at once. Default false. */
   readonly ownProcessGroup?: boolean;
+  /** Added to the environment of the primary, and so of its workers. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface RunningVerifier {
@@ -58,10 +60,10 @@ export async function startWorkers(source: ProofSource, options: WorkersOptions)
 /** Starts a verifier on a free admin port, and returns when it is ready. */
 export async function startVerifier(
   args: readonly string[],
-  { ownProcessGroup = false, redisUrl }: Pick<WorkersOptions, 'ownProcessGroup' | 'redisUrl'>,
+  { env, ownProcessGroup = false, redisUrl }: Pick<WorkersOptions, 'env' | 'ownProcessGroup' | 'redisUrl'>,
 ): Promise<RunningVerifier> {
   const service = await startProofgate([...args, '--admin-listen', '127.0.0.1:0'], {
-    env: { PROOFGATE_REPLAY: redisUrl },
+    env: { PROOFGATE_REPLAY: redisUrl, ...env },
     ownProcessGroup,
     readyUrl: (lines) => {
       const admin = listening(lines)?.admin_listen;

@@ -1,8 +1,12 @@
 /** What the verifier takes for the original request of a check, by profile; everything that is not exact matches no route. */
 import { describe, expect, it } from '@jest/globals';
+import { answerOf } from '../../../src/enforcement/ext-authz-http/check-answer.ts';
 import { type CheckReader, readCheck } from '../../../src/enforcement/ext-authz-http/checked-request.ts';
 import { HTTP_PROFILES, type HttpProfileName } from '../../../src/enforcement/ext-authz-http/profiles.ts';
 import { REQUEST_REWRITING_HEADERS } from '../../../src/protocol/wire-names.ts';
+import { AUTH_SITE, ORIGIN as SITE_ORIGIN } from '../../support/fixtures/bundle-content.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier } from '../../support/fixtures/test-verifier.ts';
 
 const SECRET = 'x1IhJ0Yxg9fA6bqk3cTn5rWz8mVdPeSu';
 const ORIGIN = { scheme: 'https', authority: 'api.example' } as const;
@@ -182,4 +186,45 @@ it('a body that was too large is unknown', () => {
   } as const;
   const check = { method: 'GET', target: '/check', rawHeaders: [], body: undefined };
   expect(readCheck(reader, check).facts.body.kind).toBe('unknown');
+});
+
+it('an observed request with a signature for the site passes only where the proxy removes that', async () => {
+  const snapshot = await compileSite(siteContent(newSiteKeys()));
+  const observations = { observes: () => true, observesUnmatched: () => true };
+  const SOURCES: { readonly [P in HttpProfileName]: Sent } = {
+    envoy: { profile: 'envoy', headers: [LENGTH], target: '/check/v1/orders/17' },
+    nginx: nginx(`${SECRET} GET /v1/orders/17`),
+    traefik: {
+      profile: 'traefik',
+      headers: [
+        ['X-Forwarded-Method', 'GET'],
+        ['X-Forwarded-Uri', '/v1/orders/17'],
+      ],
+    },
+    caddy: forwarded(['X-Forwarded-Method', 'GET'], ['X-Forwarded-Uri', '/v1/orders/17']),
+  };
+  const answerTo = (sent: Sent, tag: string) => {
+    const headers = [
+      ...sent.headers,
+      ['Signature-Input', `sig=("@method");tag="${tag}"`],
+      ['Signature', 'sig=:AAAA:'],
+    ];
+    const { facts } = read({ ...sent, headers: headers as Sent['headers'] });
+    const [scheme = '', authority = ''] = SITE_ORIGIN.split('://');
+    const { verifier } = createTestVerifier({ snapshot, observations });
+    const decision = checkNow(verifier, { ...facts, scheme, authority });
+    return answerOf(decision, { profile: HTTP_PROFILES[sent.profile], authorization: { kind: 'absent' } });
+  };
+  const found = Object.values(SOURCES).map((sent) => {
+    const { headers, status } = answerTo(sent, `proofgate/${AUTH_SITE}`);
+    const removed = headers.find(([name]) => name === 'x-envoy-auth-headers-to-remove')?.[1].split(',') ?? [];
+    const others = answerTo(sent, 'cdn').status;
+    return [sent.profile, status, removed.filter((name) => name.startsWith('signature')), others];
+  });
+  expect(found).toEqual([
+    ['envoy', 200, ['signature', 'signature-input'], 200],
+    ['nginx', 401, [], 200],
+    ['traefik', 401, [], 200],
+    ['caddy', 401, [], 200],
+  ]);
 });

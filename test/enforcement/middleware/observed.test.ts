@@ -22,7 +22,7 @@ import {
   usualOptions,
 } from '../../support/points/open-middleware.ts';
 import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
-import { createSite, nowSeconds, type Site } from '../../support/site/site.ts';
+import { AUTH_SITE, createSite, nowSeconds, type Site } from '../../support/site/site.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const { createOrder, readOrder } = ROUTES;
@@ -36,7 +36,8 @@ beforeAll(async () => {
   const bundle = await site.makeBundle({ observed: { routes, untilSeconds } });
   const until = formatTime(untilSeconds);
   const allowObserve = routes.map((route) => `${route}=${until}`);
-  opened = await openVerifier({ ...(await usualOptions(site, bundle)), allowObserve });
+  const allowed = { allowObserve, allowObserveUnmatched: until };
+  opened = await openVerifier({ ...(await usualOptions(site, bundle)), ...allowed });
   for (const kind of KINDS) apps.set(kind, await startApp(kind, opened.verifier));
   await untilReady(opened.verifier);
 });
@@ -87,6 +88,32 @@ describe.each(KINDS)('%s', (kind) => {
     ] as const;
     expect((await client.send({ ...unsigned, headers })).status).toBe(200);
     expect(app.handled).toHaveLength(1);
+  });
+
+  it('drops a signature for the site, and keeps those of others', async () => {
+    const { app, client } = start();
+    const headersWith = (tag: string) =>
+      [
+        ['Signature-Input', `sig=("@method");tag="${tag}"`],
+        ['Signature', 'sig=:AAAA:'],
+      ] as const;
+    for (const target of [unsigned.target, '/v2/reports']) {
+      app.handled.length = 0;
+      for (const tag of [`proofgate/${AUTH_SITE}`, 'cdn']) {
+        const sent = { ...unsigned, target, headers: headersWith(tag) };
+        expect((await client.send(sent)).status).toBe(200);
+      }
+      const seen = app.handled.map(({ distinct, headers, raw }) =>
+        [Object.keys(headers), Object.keys(distinct), raw].map((names) =>
+          names.map((name) => name.toLowerCase()).filter((name) => /^signature(-input)?$/.test(name)),
+        ),
+      );
+      const both = expect.arrayContaining(['signature', 'signature-input']);
+      expect(seen).toEqual([
+        [[], [], []],
+        [both, both, both],
+      ]);
+    }
   });
 
   it('drops a passport that stands beside other credentials', async () => {
@@ -153,23 +180,28 @@ it('a target that changed before the verification is denied, as on an enforced r
   }
 });
 
-it('Hono’s headers lose the passport, too, when an earlier middleware had read them', async () => {
+it('Hono’s headers lose passport and signature, too, when an earlier middleware had read them', async () => {
   const app = new Hono<ProofgateEnv & { Bindings: { incoming: never } }>();
   app.use(async (context, next) => {
     context.req.raw.headers.get('accept');
     await next();
   });
   app.use(honoProofgate(opened.verifier));
-  app.all('*', (context) => context.text(String(context.req.header('authorization'))));
+  const names = ['authorization', 'signature', 'signature-input'];
+  app.all('*', (context) => context.json(names.filter((name) => context.req.header(name) !== undefined)));
   const { serve } = await import('@hono/node-server');
   const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' });
   if (!('maxHeadersCount' in server)) throw new Error('no HTTP/1.1 server');
   opened.verifier.protect(server);
   const running = runningApp(await listening(server));
   try {
-    const headers = [['authorization', 'Basic eDp5, Passport eyJ']] as const;
+    const headers = [
+      ['authorization', 'Basic eDp5, Passport eyJ'],
+      ['signature', 'sig=:AAAA:'],
+      ['signature-input', `sig=("@method");tag="proofgate/${AUTH_SITE}"`],
+    ] as const;
     const { body, status } = await http1Client(running.address).send({ ...unsigned, headers });
-    expect([status, body.toString()]).toEqual([200, 'undefined']);
+    expect([status, body.toString()]).toEqual([200, '[]']);
   } finally {
     await running.close();
   }

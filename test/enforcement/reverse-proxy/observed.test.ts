@@ -6,6 +6,7 @@ import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.t
 import { encodeHttp1, http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { useProxies, useUpstreams, withRoutes } from '../../support/points/proxy-fixture.ts';
 import { AUTHORITY } from '../../support/site/routes.ts';
+import { AUTH_SITE } from '../../support/site/site.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const proxies = useProxies();
@@ -44,6 +45,29 @@ it.each([100, 300_000])('a body of %d bytes of an unverified caller arrives whol
   isObserved = false;
   expect((await http1Client(address).send(sent)).status).toBe(401);
 });
+
+it.each(['/v1/orders/4711', '/v2/reports'])(
+  'a signature for the site does not arrive: %s',
+  async (target) => {
+    const arrived: (readonly string[])[] = [];
+    const { url } = await upstreamWith(({ headers }, response) => {
+      arrived.push([String(headers.signature), String(headers['signature-input'])]);
+      response.end();
+    });
+    const { address } = await proxies.open(url);
+    for (const tag of [`proofgate/${AUTH_SITE}`, 'cdn']) {
+      const headers = [
+        ['Signature-Input', `sig=("@method");tag="${tag}"`],
+        ['Signature', 'sig=:AAAA:'],
+      ] as const;
+      expect((await http1Client(address).send(unsigned({ target, headers }))).status).toBe(200);
+    }
+    expect(arrived).toEqual([
+      ['undefined', 'undefined'],
+      ['sig=:AAAA:', 'sig=("@method");tag="cdn"'],
+    ]);
+  },
+);
 
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 const HANDSHAKE = [

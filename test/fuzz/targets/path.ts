@@ -106,6 +106,7 @@ function routeFor(pathTemplate: string): Route {
     upgrade: undefined,
     passportHeader: 'authorization',
     forwardAuthorization: false,
+    acceptedProofs: undefined,
     observeUntilSeconds: undefined,
     sources: [],
   };

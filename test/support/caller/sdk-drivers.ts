@@ -1,8 +1,18 @@
 /** Starts the SDK drivers. */
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -75,6 +85,65 @@ function goDriver(): SdkDriver {
   };
 }
 
+/** Starts fast rather than runs fast: each test is short. */
+const JAVA_FLAGS = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-Xshare:auto'];
+const JAVA_FOLDER = pathOf('../../../sdk/java/');
+/** Installed by `make sdk-tools`: OkHttp and Spring, for which the SDK has adapters. */
+const JAVA_JARS = pathOf('../../../.cache/sdk-java/jars');
+const hasJavac = spawnSync('javac', ['-version'], { timeout: 60_000 }).status === 0;
+export const MISSING_JAVA = existsSync(JAVA_JARS) && hasJavac ? undefined : 'run make sdk-tools';
+
+/** Compiles the SDK for Java with its tests and examples; once for all test files. @returns the arguments of `java` */
+export async function javaProgram(): Promise<readonly string[]> {
+  const sources = readdirSync(JAVA_FOLDER, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.java'))
+    .sort()
+    .map((file) => join(JAVA_FOLDER, file));
+  const hash = createHash('sha256').update(realpathSync(JAVA_JARS));
+  for (const source of sources) hash.update(readFileSync(source));
+  const classes = pathOf(`../../../.build/sdk-java/${hash.digest('hex').slice(0, 16)}`);
+  if (!existsSync(classes)) {
+    mkdirSync(dirname(classes), { recursive: true });
+    const unfinished = mkdtempSync(`${classes}-`);
+    const lint = [
+      '--release',
+      '17',
+      '-Xlint:all,-classfile',
+      '-Xdoclint:all,-missing',
+      '-Werror',
+      '-proc:none',
+    ];
+    await promisify(execFile)('javac', [...lint, '-cp', `${JAVA_JARS}/*`, '-d', unfinished, ...sources]);
+    try {
+      renameSync(unfinished, classes);
+    } catch (error) {
+      // The first of two that finish at the same time is kept.
+      rmSync(unfinished, { recursive: true });
+      if (!existsSync(classes)) throw error;
+    }
+  }
+  return [...JAVA_FLAGS, '-cp', `${classes}:${JAVA_JARS}/*`];
+}
+
+/** Runs a class of the SDK, its tests or its examples. */
+export async function runJava(args: readonly string[]): Promise<{ readonly stdout: string }> {
+  // A test that hangs ends before its caller.
+  const timeout = PREPARE_TIMEOUT_MS - 60_000;
+  return promisify(execFile)('java', [...(await javaProgram()), ...args], { timeout });
+}
+
+function javaDriver(): SdkDriver {
+  let program: readonly string[] = [];
+  return {
+    language: 'Java',
+    missing: MISSING_JAVA,
+    prepare: async () => {
+      program = await javaProgram();
+    },
+    sign: (keyFile, jobs) => runDriver(['java', ...program, 'example.proofgate.Driver', keyFile], jobs),
+  };
+}
+
 function nodeDriver(): SdkDriver {
   return {
     language: 'Node',
@@ -87,7 +156,7 @@ function nodeDriver(): SdkDriver {
 
 /** A cold cache compiles Go's standard library. */
 export const PREPARE_TIMEOUT_MS = 400_000;
-export const SDK_DRIVERS: readonly SdkDriver[] = [nodeDriver(), pythonDriver(), goDriver()];
+export const SDK_DRIVERS: readonly SdkDriver[] = [nodeDriver(), pythonDriver(), goDriver(), javaDriver()];
 
 /** @throws with what the driver wrote to standard error when it does not answer every job */
 export async function runDriver(

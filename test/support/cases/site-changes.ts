@@ -1,4 +1,5 @@
 /** Kinds of change of a site, each at a random place, for tests of what a change does to decisions. */
+import type { ProofFormat } from '../../../src/protocol/proof-format.ts';
 import { thumbprintOf } from '../../../src/protocol/public-key.ts';
 import {
   BROKER_ISSUER,
@@ -49,6 +50,12 @@ const required = (route: RouteContent, random: Random) => {
   route[kind] ??= {};
   return route[kind];
 };
+
+export const PROOF_SETS: ProofFormat[][] = [
+  ['transcript-v1'],
+  ['http-message-signatures'],
+  ['transcript-v1', 'http-message-signatures'],
+];
 
 export const SITE_CHANGES: { readonly [kind: string]: SiteChange } = {
   'nothing changes': () => {},
@@ -131,6 +138,9 @@ export const SITE_CHANGES: { readonly [kind: string]: SiteChange } = {
     const route = someRoute(content, random);
     delete route.forward_authorization;
     route.passport_header = 'X-Proofgate-Passport';
+  },
+  'a route accepts other proofs': (content, random) => {
+    someRoute(content, random).accepted_proofs = random.pick(PROOF_SETS);
   },
   'a route requires another attribute': (content, random) => {
     required(someRoute(content, random), random)[random.pick(['zone', 'team', 'aaa'])] = [

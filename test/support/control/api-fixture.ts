@@ -30,7 +30,7 @@ const START_MS = 1_795_233_600_000;
 export const PUBLIC_ORIGIN = 'https://control.shop.example';
 /** Token of the only target in these tests. */
 export const TARGET_TOKEN = 'fake-target-token';
-const TARGET = { targetId: 'tgt_test', siteId: 'x', generation: 0, lackedMembers: [] };
+const TARGET = { targetId: 'tgt_test', siteId: 'x', generation: 0, tokenHash: '', lackedMembers: [] };
 
 export interface Asked {
   readonly token?: string | undefined;

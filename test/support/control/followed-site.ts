@@ -3,6 +3,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CheckResponse } from '../../../src/process/ext-authz/response-messages.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { runInProcess } from '../cli/in-process.ts';
 import { rawCheckRequest } from '../fixtures/check-request.ts';
 import type { HeaderLine } from '../fixtures/signed-request.ts';
@@ -46,6 +47,10 @@ export interface FollowingOptions {
   /** `memory` or a Redis URL. */
   readonly replay: string;
   readonly flags?: readonly string[];
+  /** Of the ext_authz server; default: any that is free. */
+  readonly port?: number;
+  /** Default 400ms. */
+  readonly redisTimeout?: string;
 }
 
 export class FollowedSite {
@@ -69,7 +74,14 @@ export class FollowedSite {
   }
 
   /** Resolves when the verifier is ready. A restarted verifier finds its previous state directory. */
-  async startVerifier({ flags = [], program, target, replay }: FollowingOptions): Promise<FollowingVerifier> {
+  async startVerifier({
+    flags = [],
+    port = 0,
+    program,
+    redisTimeout = '400ms',
+    replay,
+    target,
+  }: FollowingOptions): Promise<FollowingVerifier> {
     const { directory, controlUrl } = this.stage;
     const pins = join(directory, 'pins');
     const keys = (await readdir(pins)).flatMap((file) => [
@@ -81,9 +93,9 @@ export class FollowedSite {
     const service = await startProofgate(
       [
         ...['verifier', '--auth-site', SITE_ID, '--state-dir', state, ...keys],
-        ...['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
+        ...['--listen', `127.0.0.1:${port}`, '--admin-listen', '127.0.0.1:0'],
         ...['--control-url', controlUrl, '--control-token-file', join(directory, `${target}.token`)],
-        ...(replay === 'memory' ? [] : ['--redis-timeout', '400ms']),
+        ...(replay === 'memory' ? [] : ['--redis-timeout', redisTimeout]),
         ...flags,
       ],
       {
@@ -109,7 +121,21 @@ export class FollowedSite {
   }
 
   /** A request that `proofgate sign` signed, as a CheckRequest from Envoy. @param flags further flags of `sign` */
-  async sign(keyFile: string, flags: readonly string[] = ['--ttl', '5m']): Promise<Buffer> {
+  async sign(keyFile: string, flags?: readonly string[]): Promise<Buffer> {
+    return this.request(await this.#signedHeaders(keyFile, flags));
+  }
+
+  /** The same, as a request to a gateway. */
+  async signedRequest(keyFile: string): Promise<WireRequest> {
+    const lines = await this.#signedHeaders(keyFile);
+    const headers = lines.map(({ name, value }) => [name, value] as const);
+    return { method: 'GET', target: TARGET, authority: ORIGIN.authority, headers };
+  }
+
+  async #signedHeaders(
+    keyFile: string,
+    flags: readonly string[] = ['--ttl', '5m'],
+  ): Promise<readonly HeaderLine[]> {
     const url = `${ORIGIN.scheme}://${ORIGIN.authority}${TARGET}`;
     const command = ['sign', 'GET', url, '--key', keyFile, '--out', '-', '--format', 'json', ...flags];
     // A wait signs many times: only a released program needs a process for it.
@@ -118,7 +144,7 @@ export class FollowedSite {
     if (result.exitCode !== 0) throw new Error(`sign: ${result.stderr}`);
     const lines = parseStrictJson(result.stdout);
     if (!isJsonObject(lines)) throw new Error('sign did not answer an object');
-    return this.request(Object.entries(lines).map(([name, value]) => ({ name, value: String(value) })));
+    return Object.entries(lines).map(([name, value]) => ({ name, value: String(value) }));
   }
 
   /** The same without a proof. */

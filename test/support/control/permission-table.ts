@@ -67,6 +67,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   // Each step has a permission of its own: declaration.test.ts.
   'PUT /v1/sites/:site_id/declaration': signedIn,
   'POST /v1/sites/:site_id/raise-floor': operator('administer', 'site'),
+  'GET /v1/sites/:site_id/decisions': operator('read', 'site'),
   'GET /v1/sites/:site_id/signing-keys': operator('read', 'site'),
   'POST /v1/sites/:site_id/signing-keys/rotate': operator('administer', 'site'),
   'POST /v1/sites/:site_id/signing-keys/:signing_key_id/retire': operator('administer', 'site'),
@@ -171,6 +172,9 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'DELETE /v1/sites/:site_id/blocked-callers': operator('operate', 'site'),
   // From key to traffic
   'GET /v1/derived-keys/:key_id/readiness': operator('read', 'site'),
+  'GET /v1/derived-keys/:key_id/last-used': operator('read', 'site'),
+  'GET /v1/derived-keys/:key_id/revocation-receipt': operator('read', 'site'),
+  'GET /v1/sites/:site_id/receipt-keys': operator('read', 'site'),
   'GET /v1/derived-keys/:key_id/grants': operator('read', 'site'),
   'GET /v1/derived-keys/:key_id/signing-profiles': operator('read', 'site'),
   'GET /v1/sites/:site_id/overview': operator('read', 'site'),
@@ -181,6 +185,8 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   // Distribution
   'GET /v1/targets/self/bundle': target,
   'POST /v1/targets/self/acks': target,
+  'POST /v1/targets/self/summaries': target,
+  'POST /v1/targets/self/last-used': target,
   'GET /v1/targets/self/bundles/:revision/:file': target,
 };
 
@@ -300,6 +306,11 @@ export const BODIES: { readonly [route: string]: unknown } = {
   'POST /v1/sites/:site_id/blocked-subjects': { issuer: 'x', subject: 'x' },
   'POST /v1/sites/:site_id/blocked-callers': { issuer: 'x', subject: 'x' },
   'POST /v1/targets/self/acks': { revision: 1, head: 'A'.repeat(43), outcome: 'accepted' },
+  'POST /v1/targets/self/summaries': {
+    ...{ routes: [], other: { allowed: 0, denied: {}, observed: {} }, methods: {} },
+    ...{ latency: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], dropped: 0 },
+  },
+  'POST /v1/targets/self/last-used': { keys: [{ key_id: 'x', used_at: '2026-11-21T04:00:00Z' }] },
   'POST /v1/role-grants': { principal: 'group:x', role: 'viewer', scope: SITE_SCOPE },
   'POST /v1/access-tokens': { name: 'x', role: 'viewer', scope: SITE_SCOPE },
 };

@@ -56,6 +56,7 @@ export function siteRow(fleetId: string, id: string): Omit<RowOf<'site'>, 'envir
     blockedPublished: 0,
     unmatchedUntilSeconds: null,
     observations: 'none',
+    replayStores: 'one',
     ...VERSIONED,
   };
 }
@@ -99,6 +100,14 @@ export const targetRow = (siteId: string, name: string): RowOf<'target'> => ({
   refusedAtMs: null,
   lastSeenAtMs: null,
   aheadRevision: null,
+  unsignedRevision: null,
+  unsignedHead: null,
+  unsignedUntilMs: null,
+  unlistedRevision: null,
+  unlistedUntilMs: null,
+  nextUnlistedRevision: null,
+  nextUnlistedUntilMs: null,
+  freshUntilMs: null,
   aheadSinceMs: null,
   raisedRevisions: 0,
   blockedLackedAtMs: null,

@@ -19,6 +19,7 @@ import {
 import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import { ACK_PATH, MAX_STEPS, MEMBERS_HEADER, POLL_PATH } from '../../../src/bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
+import { SUMMARIES_PATH } from '../../../src/bundle/format/decision-summary.ts';
 import {
   ACKNOWLEDGEMENT,
   type Acknowledgement,
@@ -259,6 +260,10 @@ export class FakeControl {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', this.url);
+    if (url.pathname === SUMMARIES_PATH) {
+      problem(response, 404);
+      return;
+    }
     const kind: RequestKind =
       url.pathname === POLL_PATH ? 'poll' : url.pathname === ACK_PATH ? 'ack' : 'file';
     const index = this.#faults.findIndex(({ on }) => on === kind);

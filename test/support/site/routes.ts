@@ -22,6 +22,7 @@ export interface SiteRoute {
   readonly required_context?: Readonly<Record<string, readonly string[]>>;
   readonly forward_authorization?: boolean;
   readonly passport_header?: 'X-Proofgate-Passport';
+  readonly accepted_proofs?: readonly ('transcript-v1' | 'http-message-signatures')[];
 }
 
 const usual = {

@@ -1,5 +1,5 @@
 /** Verifiers in each state that the suite needs: one process each, started together, stopped together. */
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TestRedisServer } from '../harness/redis-server.ts';
 import { newHolder, nowSeconds, type Site } from './site.ts';
@@ -116,6 +116,8 @@ export interface GuardedRedis {
   readonly server: TestRedisServer;
   /** With the password in it. */
   readonly url: string;
+  /** With the password alone. */
+  readonly passwordFile: string;
 }
 
 /** A Redis with a password that must not appear in any output. */
@@ -129,15 +131,17 @@ export async function startRedis({
     ...['--maxmemory-policy', 'noeviction', '--requirepass', password],
   );
   stops.push(() => server.stop());
-  return { server, url: server.url.replace('//', `//:${password}@`) };
+  const passwordFile = join(site.directory, `redis-${new URL(server.url).port}.password`);
+  await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
+  return { server, url: server.url.replace('//', `//:${password}@`), passwordFile };
 }
 
 function startOnRedis(
   { site, bundleDirectory }: StartInputs,
-  { url }: GuardedRedis,
+  { server, passwordFile }: GuardedRedis,
 ): Promise<VerifierProcess> {
   // The other arrangement: TCP, and audit events on standard output. The time-out is for machines that are busy testing.
-  const flags = ['--redis-timeout', '400ms'];
+  const flags = ['--redis-timeout', '400ms', '--redis-password-file', passwordFile];
   const other = { listen: 'tcp', audit: 'best_effort_stdout', flags } as const;
-  return startVerifier(site, { replay: url, bundleDirectory, ...other });
+  return startVerifier(site, { replay: server.url, bundleDirectory, ...other });
 }

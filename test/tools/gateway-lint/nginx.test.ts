@@ -31,6 +31,8 @@ const added = (line: string) => [CHECKED, `${CHECKED}            ${line}\n`] as 
 const inServer = (line: string) =>
   ['        server_name api.example;\n', `        server_name api.example;\n        ${line}\n`] as const;
 
+const inHttp = (line: string) => ['http {\n', `http {\n    ${line}\n`] as const;
+
 const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string, to: string]])[] = [
   ['satisfy-any satisfy any', added('satisfy any;')],
   [
@@ -135,6 +137,13 @@ const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string,
     'upstream-retried location /rpc',
     added('}\n location /rpc { grpc_pass grpc://api; auth_request /proofgate-check;'),
   ],
+  ['request-changed proxy_method GET', added('proxy_method GET;')],
+  ['request-changed proxy_method $arg_method', inServer('proxy_method $arg_method;')],
+  ['request-changed proxy_set_body $arg_body', added('proxy_set_body $arg_body;')],
+  ['request-changed proxy_method POST', inHttp('proxy_method POST;')],
+  ['mirrored post_action /copy', added('post_action /copy;')],
+  ['mirrored post_action /copy', inHttp('post_action /copy;')],
+  ['mirrored if ($http_x_a)', added('if ($http_x_a) { post_action /copy; }')],
   ['mirrored mirror /copy', added('mirror /copy;')],
   [
     'mirrored mirror /copy',

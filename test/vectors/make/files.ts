@@ -4,6 +4,7 @@ import { TABLE } from '../../support/cases/table.ts';
 import { ALL_TEST_KEYS } from '../../support/fixtures/test-keys.ts';
 import { bundleVectors } from './bundle-vectors.ts';
 import { type KeyVector, VECTOR_FORMAT } from './format.ts';
+import { RECEIPT_KEY, receiptVectors } from './receipt-vectors.ts';
 import { replayVectors } from './replay-vectors.ts';
 import { requestVectorOf } from './request-vectors.ts';
 import { signingVectors } from './signing-vectors.ts';
@@ -24,8 +25,16 @@ export function vectorFiles(): ReadonlyMap<string, string> {
       fileOf('requests', 'One request each, which is allowed.', withOutcome('allowed')),
     ],
     ['requests-denied.json', fileOf('requests', 'One request with one fault each.', withOutcome('denied'))],
+    ['receipts.json', receiptsFile()],
     ['replay.json', fileOf('replay', 'Requests one after the other, to one replay store.', replayVectors())],
   ]);
+}
+
+/** Without a schema: receipts have no place in requests. */
+function receiptsFile(): string {
+  const head = { format: VECTOR_FORMAT, kind: 'receipts', says: 'Revocation receipts, some with one fault.' };
+  const key = RECEIPT_KEY.publicKey.jwk;
+  return `${JSON.stringify({ ...head, license: 'Apache-2.0', key, receipts: receiptVectors() }, undefined, 1)}\n`;
 }
 
 function fileOf(kind: string, says: string, entries: readonly object[]): string {

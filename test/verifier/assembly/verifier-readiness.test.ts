@@ -1,5 +1,6 @@
 /** Compares `/readyz` with the decision steps: its report of bundle freshness matches the decisions on requests. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { bundleError } from '../../../src/bundle/format/bundle-error.ts';
 import type { ReadinessCheck } from '../../../src/process/admin/admin-server.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { readingOf } from '../../../src/verifier/assembly/open-verifier.ts';
@@ -8,6 +9,8 @@ import {
   verifierReadiness,
 } from '../../../src/verifier/assembly/verifier-readiness.ts';
 import { checkFreshness } from '../../../src/verifier/decision/steps/freshness.ts';
+import { ControlFailure } from '../../../src/verifier/loading/refresh/control-failure.ts';
+import type { RefreshStatus } from '../../../src/verifier/loading/refresh/refresher.ts';
 import { NOW_SECONDS, ORIGIN } from '../../support/fixtures/bundle-content.ts';
 import {
   BUNDLE_AGE_SECONDS,
@@ -176,6 +179,49 @@ it('break-glass: a file that is refused is a warning, and no file says nothing',
 it('the check of the bundle says which one is loaded', () => {
   const { authSite, head, revision } = snapshot;
   expect(checkOf('bundle')?.bundle).toEqual({ authSite, revision, head });
+});
+
+it('Control is never a problem: a warning while it fails, was never reached, or workers are late', () => {
+  const inOrder = { lastContactSeconds: NOW_SECONDS, problem: undefined, late: undefined };
+  const warningOf = (changes: Partial<RefreshStatus>) => {
+    const check = checkOf('control', { refresh: { ...inOrder, ...changes } });
+    expect(check?.problem).toBeUndefined();
+    return check?.warning;
+  };
+  const error = new ControlFailure('control_unauthorized', 'it answered 401');
+  const problem = { error, sinceSeconds: NOW_SECONDS };
+  const late = { revision: 7, workers: [2, 5] };
+  expect(checkOf('control')).toBeUndefined();
+  expect(warningOf({})).toBeUndefined();
+  expect(warningOf({ problem, lastContactSeconds: undefined })).toMatch(/^control_unauthorized: /);
+  expect(warningOf({ lastContactSeconds: undefined, late })).toContain('--control-url');
+  expect(warningOf({ late })).toMatch(/^workers_late: revision 7 .*: 2, 5$/);
+});
+
+it('a rejected bundle or statement is a warning with its code while another bundle serves', () => {
+  const error = bundleError('revision_lower', 'bundle.jws', '', 'it is older');
+  const rejected = { error, sinceSeconds: NOW_SECONDS };
+  const loaded = { ...IN_ORDER.bundle, problem: rejected, freshnessProblem: rejected };
+  expect(checkOf('bundle', { bundle: loaded })).toMatchObject({
+    problem: undefined,
+    warning: expect.stringMatching(/^revision_lower: /),
+  });
+  expect(checkOf('freshness', { bundle: loaded })).toMatchObject({
+    problem: undefined,
+    warning: expect.stringMatching(/^revision_lower: /),
+  });
+  const none = { ...loaded, snapshot: undefined };
+  expect(checkOf('bundle', { bundle: none })?.problem).toMatch(/^revision_lower: /);
+  expect(checkOf('freshness', { bundle: none })?.problem).toBeUndefined();
+});
+
+it('observation: names the first five of what is enforced all the same, and how many more', () => {
+  const enforcedOf = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ name: `r${index}`, why: 'not_allowed' }) as const);
+  const warningOf = (count: number) =>
+    checkOf('observation', { observation: { observed: [], enforced: enforcedOf(count) } })?.warning;
+  expect(warningOf(5)).toMatch(/: r0, r1, r2, r3, r4$/);
+  expect(warningOf(7)).toMatch(/: r0, r1, r2, r3, r4 and 2 more$/);
 });
 
 it('observation: only a warning, of what passes and of what is enforced all the same', () => {

@@ -1,6 +1,6 @@
 /** The line that stands where events are missing, as it is published. */
 import { readFileSync } from 'node:fs';
-import { expect, it } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import Schema from 'typebox/schema';
 import { AuditGap, LineQueue } from '../../../src/verifier/audit/line-queue.ts';
 import { numberedEvent, readTrail } from './trail.ts';
@@ -25,6 +25,27 @@ it('is what its schema says, and counts until it is reported', () => {
   for (const other of [{}, { ...event, lost: 0 }, { ...event, event: 'proofgate.decision' }]) {
     expect(Schema.Check(schema, other)).toBe(false);
   }
+});
+
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+it('begins with the first lost event that no line has reported', () => {
+  const gap = new AuditGap();
+  const loseAt = (seconds: number) => {
+    jest.setSystemTime(seconds * 1000);
+    gap.lose(1);
+    const { since, time } = JSON.parse(gap.line());
+    return [Date.parse(since) / 1000, Date.parse(time) / 1000];
+  };
+  jest.useFakeTimers();
+  expect([loseAt(10), loseAt(20)]).toEqual([
+    [10, 10],
+    [10, 20],
+  ]);
+  gap.markReported();
+  expect(loseAt(30)).toEqual([30, 30]);
 });
 
 it('counts again what a lost batch had reported', () => {

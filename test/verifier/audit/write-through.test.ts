@@ -81,6 +81,18 @@ describe('a file that is not there', () => {
     expect([destination.followed, observer.codes]).toEqual([[false], ['eacces']]);
   });
 
+  it('is reported as written again once, when it comes back before an event is lost', () => {
+    const destination = new ScriptedDestination(openFile().descriptor);
+    const { observer, sink } = open(destination);
+    const written: number[] = [];
+    observer.written = (events) => written.push(events);
+    for (const failure of [undefined, 'eacces', undefined, undefined]) {
+      destination.failure = failure;
+      sink.reopen();
+    }
+    expect([observer.codes, written]).toEqual([['eacces'], [0]]);
+  });
+
   it('records nothing, and the gap is reported by itself once it comes back', async () => {
     const file = openFile();
     const destination = new ScriptedDestination();

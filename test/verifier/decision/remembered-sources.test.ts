@@ -3,8 +3,9 @@ import { describe, expect, it } from '@jest/globals';
 import { LiveKeyTable } from '../../../src/bundle/compile/key-table.ts';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import { claims } from '../../support/cases/request-cases.ts';
 import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
-import { type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
+import { type RequestEdits, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
 import {
   compileSite,
   newSiteKeys,
@@ -93,5 +94,30 @@ describe('a route with many rules', () => {
     expect(outcome(BILLING)).toBe('source_subject_mismatch/not_granted 403');
     table.putClient(client);
     expect(outcome(BILLING)).toBe('allowed');
+  });
+
+  it.each<[string, { readonly [claim: string]: string }, string]>([
+    ['issuer', { iss: 'https://other.example' }, 'source_subject_mismatch 403'],
+    ['trust domain', { trust_domain: 'other.example' }, 'source_subject_mismatch 403'],
+    ['subject', { sub: 'client:other' }, 'source_subject_mismatch 403'],
+    ['key binding', { key_binding: 'attested_workload' }, 'insufficient_key_binding 403'],
+  ])('remembers nothing for a client of a passport by its key with another %s', async (_, lie, ofTruth) => {
+    const snapshot = await siteWith((content) => {
+      const rules = sourcesOf(content, 'orders-read');
+      const [first] = rules.splice(30, rules.length);
+      if (first === undefined) throw new Error('no rule to go by');
+      // Fits the lie alone.
+      rules.push({
+        issuer: lie.iss ?? first.issuer,
+        trust_domain: lie.trust_domain ?? first.trust_domain,
+        subject_exact: lie.sub ?? 'client:billing',
+        required_key_binding: lie.key_binding === undefined ? 'software' : 'attested_workload',
+      });
+    });
+    const { verifier } = createTestVerifier({ snapshot, store: scriptedReplayStore(() => CONSUMED) });
+    const outcome = (edits: RequestEdits) =>
+      outcomeOf(checkNow(verifier, signRequest(keys, BILLING, edits).facts));
+    expect(outcome(claims(lie))).toBe('invalid_request_proof/claims_not_allowed 401');
+    expect(outcome({})).toBe(ofTruth);
   });
 });

@@ -158,11 +158,9 @@ it('never counts otherwise', async () => {
     results.map(async ({ aged }) => {
       await rm(aged.file, { recursive: true, force: true });
       await put(aged);
-      const until = LATER_SECONDS + 3600;
-      await waitFor('the right one', () => aged.loader.snapshot?.breakGlass?.untilSeconds === until);
+      // Its end is that of several attempts: only the answer shows that it was read.
+      await waitFor('the right one', () => aged.answer('prices') === 'allowed');
     }),
   );
-  const stillDenied = results.filter(({ aged }) => aged.answer('prices') !== 'allowed');
-  expect(stillDenied.map(({ why }) => why)).toEqual([]);
   expect(results.flatMap(({ aged }) => aged.internalErrors)).toEqual([]);
 });

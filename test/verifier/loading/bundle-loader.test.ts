@@ -44,6 +44,34 @@ async function putFreshness(directory: string, head: string, asOfSeconds: number
   await writeFile(join(directory, 'freshness.jws'), freshnessDocument(statement, keys.bundle));
 }
 
+describe('raising the mark', () => {
+  it('comes before a bundle is used, with what belongs to it, which may reject the bundle', async () => {
+    const directory = await newDirectory();
+    await putBundle(directory, revision(1), keys.bundle);
+    const mark = new MemoryMark();
+    const seen: unknown[] = [];
+    let fails = true;
+    const { loader, refused } = newLoader(directory, {
+      mark,
+      raising: async ({ revision: of }, raise) => {
+        seen.push([of, (await mark.position())?.revision, loader.position?.revision]);
+        if (fails) throw new Error('not prepared');
+        await raise();
+        seen.push([of, (await mark.position())?.revision, loader.position?.revision]);
+      },
+    });
+    await loader.reload();
+    expect([seen, refused]).toEqual([[[1, undefined, undefined]], ['directory internal']]);
+    fails = false;
+    await loader.reload();
+    expect(seen.slice(1)).toEqual([
+      [1, undefined, undefined],
+      [1, 1, undefined],
+    ]);
+    expect(loader.position?.revision).toBe(1);
+  });
+});
+
 describe('loading', () => {
   it('takes a bundle, and looks again without loading again', async () => {
     const directory = await newDirectory();

@@ -105,6 +105,7 @@ describe('a directory with deltas and links', () => {
   it('passes over steps that a newer bundle left behind', async () => {
     const { directory, loader, position, events } = await newDirectoryWithLoader();
     await putDelta(directory, position, keyPut('dk_1'));
+    await putDelta(directory, { ...position, revision: 6 }, keyPut('dk_7'));
     const newer = await putBundle(directory, content({ revision: 7 }), keys.bundle);
     await putDelta(directory, newer, keyPut('dk_8'));
     await loader.reload();
@@ -174,8 +175,11 @@ describe('a directory that changes while it is read', () => {
     const [directory, stateDirectory] = [await newDirectory(), await newDirectory()];
     const position = await putBundle(directory, content(), keys.bundle);
     let meanwhile = async (): Promise<void> => undefined;
+    /** Numbers of steps of each attempt to apply some. */
+    const attempts: number[] = [];
     class WatchedBundle extends ActiveBundle {
       override async advance(...steps: Parameters<ActiveBundle['advance']>) {
+        attempts.push(steps[0].length);
         const refused = await super.advance(...steps);
         await meanwhile();
         meanwhile = async () => undefined;
@@ -208,6 +212,7 @@ describe('a directory that changes while it is read', () => {
     return {
       directory,
       position,
+      attempts,
       look: async () => {
         await source.look();
         return active.snapshot?.revision;
@@ -230,6 +235,35 @@ describe('a directory that changes while it is read', () => {
     const second = await putDelta(directory, position, keyPut('dk_1'));
     once(() => putDelta(directory, second, keyPut('dk_2')));
     expect([await look(), await look()]).toEqual([2, 3]);
+  });
+
+  it('does not verify a rejected delta again before a file changes, and not those that it has applied', async () => {
+    const { attempts, directory, look, position } = await changingDirectory();
+    await look();
+    const second = await putDelta(directory, position, keyPut('dk_1'));
+    await putDelta(directory, second, {}, newSigningKey());
+    expect([await look(), await look(), await look()]).toEqual([2, 2, 2]);
+    expect(attempts).toEqual([2]);
+    const third = await putDelta(directory, second, keyPut('dk_2'));
+    await putDelta(directory, third, keyPut('dk_3'));
+    expect([await look(), await look()]).toEqual([4, 4]);
+    expect(attempts).toEqual([2, 2]);
+  });
+
+  it('applies many steps in parts, of which only one is in memory', async () => {
+    const { attempts, directory, look, position } = await changingDirectory();
+    await look();
+    let end = position;
+    for (let count = 0; count < 65; count++) end = await putDelta(directory, end, keyPut(`dk_${count}`));
+    expect(await look()).toBe(66);
+    expect(attempts).toEqual([64, 1]);
+    // Nothing after a rejected one is tried.
+    const { revision } = await putDelta(directory, end, {}, newSigningKey());
+    for (let count = 0; count < 64; count++) {
+      await putDelta(directory, { ...end, revision: revision + count }, keyPut(`more_${count}`));
+    }
+    expect(await look()).toBe(66);
+    expect(attempts).toEqual([64, 1, 64]);
   });
 
   it('takes a delta that was still being written when it was read', async () => {

@@ -36,12 +36,13 @@ export interface FollowerOptions extends Partial<BundleLoaderOptions> {
   readonly retryMaxMs?: number;
   readonly realtimeStalenessSeconds?: number;
   readonly sleep?: RefresherOptions['sleep'];
+  readonly lateAfterMs?: number;
 }
 
 /** Starts a loader from its state directory, and a refresher. */
 export async function startFollower(options: FollowerOptions) {
   const { stateDirectory, url, readToken = async () => 'target-token', ...others } = options;
-  const { answerTimeoutMs = 2000, retryFirstMs = 10, retryMaxMs = 100, sleep, ...rest } = others;
+  const { answerTimeoutMs = 2000, retryFirstMs = 10, retryMaxMs = 100, sleep, lateAfterMs, ...rest } = others;
   const { realtimeStalenessSeconds = 10, ...more } = rest;
   const { nowSeconds = () => NOW_SECONDS } = more;
   const persisted = new PersistedBundle(stateDirectory);
@@ -52,6 +53,8 @@ export async function startFollower(options: FollowerOptions) {
     ...more,
   });
   await loader.start();
+  /** Outcomes of polls and acknowledgements, and failures of acknowledgements. */
+  const outcomes: string[] = [];
   const refresher = new Refresher({
     authSite: AUTH_SITE,
     connection: new ControlConnection({ url: new URL(url), readToken, answerTimeoutMs }),
@@ -63,9 +66,19 @@ export async function startFollower(options: FollowerOptions) {
     retryMaxMs,
     secondsUntilStale: () => secondsUntilStale(loader.snapshot, nowSeconds(), realtimeStalenessSeconds),
     ...(sleep && { sleep }),
+    ...(lateAfterMs !== undefined && { lateAfterMs }),
     listener: {
-      failed: (activity, code) => activity !== 'acknowledge' && events.push(['failed', code]),
-      recovered: (activity) => activity !== 'acknowledge' && events.push(['recovered']),
+      polled: (outcome) => outcomes.push(`poll ${outcome}`),
+      late: ({ revision, workers }) => outcomes.push(`late ${revision}: ${workers}`),
+      acknowledged: ({ revision }, outcome) => outcomes.push(`${outcome} ${revision}`),
+      failed(activity, code) {
+        if (activity === 'acknowledge') outcomes.push(`acknowledge ${code}`);
+        else events.push(['failed', code]);
+      },
+      recovered(activity) {
+        if (activity === 'acknowledge') outcomes.push('acknowledge recovered');
+        else events.push(['recovered']);
+      },
       rebased: (revision) => events.push(['rebased', revision]),
     },
   });
@@ -80,5 +93,5 @@ export async function startFollower(options: FollowerOptions) {
     return stopped;
   };
   closeAfterTest(stop);
-  return { loader, refresher, persisted, events, stop };
+  return { loader, refresher, persisted, events, outcomes, stop };
 }

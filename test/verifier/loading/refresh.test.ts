@@ -2,12 +2,15 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
+import { ResolvedDirectory } from '../../../src/bundle/format/local-directory.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory, putBundle } from '../../support/bundle/bundle-directory.ts';
 import { clientNamed, keyNamed } from '../../support/bundle/deltas.ts';
 import type { FakeControl } from '../../support/fakes/control-distribution.ts';
 import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { waitUntil } from '../../support/wait.ts';
+import { newTestLoader } from './loader-fixture.ts';
 import { keys, newControl, siteContent, startFollower } from './refresh-fixture.ts';
 
 const { jwk } = newSigningKey().publicKey;
@@ -152,6 +155,24 @@ describe('a verifier that follows Control', () => {
     expect(again.loader.snapshot?.keys.size).toBe(4);
   });
 
+  it('keeps its base when a whole bundle of one of its revisions is of another chain', async () => {
+    const { control, loader, reaches, stateDirectory } = await following();
+    control.publishDelta({ keys_put: [newKey('dk_1')] });
+    await reaches(2);
+    const other = await newDirectory();
+    await putBundle(other, { ...siteContent({ skew_seconds: 9 }), revision: 2 }, keys.bundle);
+    await expect(loader.rebase(new ResolvedDirectory(other))).resolves.toBe(false);
+    expect(await readdir(join(stateDirectory, 'bases'))).toEqual([expect.stringMatching(/^1-/)]);
+  });
+
+  it('has no base to replace before it has loaded one', async () => {
+    const other = await newDirectory();
+    await putBundle(other, { ...siteContent(), revision: 1 }, keys.bundle);
+    const persisted = new PersistedBundle(await newDirectory());
+    const { loader } = newTestLoader({ signer: keys.bundle, persisted });
+    await expect(loader.rebase(new ResolvedDirectory(other))).resolves.toBe(false);
+  });
+
   it('takes what is higher, its own directory or Control, and keeps both', async () => {
     const directory = await newDirectory();
     const control = await newControl();
@@ -254,6 +275,22 @@ describe('what Control sends is refused', () => {
     expect(loader.status().problem).toBeUndefined();
   });
 
+  it.each([
+    ['half a character at its end', '\u{1f600}'.repeat(300)],
+    ['half a character there in another place', `x${'\u{1f600}'.repeat(300)}`],
+    ['U+0000 and a lone surrogate', 'x\0y\udc00z'],
+  ])('and the text with %s is sent well-formed', async (_, text) => {
+    const { control, reaches } = await following({
+      acceptSnapshot: ({ revision }) => (revision === 1 ? undefined : text),
+    });
+    await reaches(1);
+    control.publishWhole(siteContent());
+    await waitUntil(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
+    const { detail = '' } = control.acknowledgements.find(({ outcome }) => outcome === 'refused') ?? {};
+    expect(detail).not.toMatch(/[\p{Cs}\p{Cc}]/u);
+    expect(detail.length).toBeGreaterThan(10);
+  });
+
   it('once, and not fetched again and again', async () => {
     const { control } = await following();
     control.publishWhole(siteContent({ routes: [] }));
@@ -315,6 +352,22 @@ describe('what can go wrong on the way', () => {
       files({ ...file, path: '/v1/targets/self/bundles/../../x' }),
     ],
     ['a file that is announced as too large', 'control_answer_too_large', files({ ...file, bytes: 2 ** 40 })],
+    [
+      'a shard that is announced as too large',
+      'control_answer_too_large',
+      files(file, { ...file, name: 'keys-0001.jsonl', bytes: 2 ** 40 }),
+    ],
+    [
+      'more files than a bundle has',
+      'control_answer_invalid',
+      files(
+        file,
+        ...Array.from({ length: 101 }, (_, n) => ({
+          ...file,
+          name: `keys-${String(n + 1).padStart(4, '0')}.jsonl`,
+        })),
+      ),
+    ],
     ['a missing file', 'control_status', files(file)],
     ['a file with other bytes', 'control_file_mismatch', files({ ...sent, bytes: 100_000 })],
     ['a file larger than announced', 'control_answer_too_large', files(sent)],

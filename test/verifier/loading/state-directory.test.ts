@@ -138,6 +138,7 @@ describe('the log of steps', () => {
     await writeFile(log, [JSON.stringify(document), ...others].join('\n'));
     const { loader, refused } = await start(stateDirectory);
     expect([loader.snapshot, refused]).toEqual([undefined, ['state signature_invalid']]);
+    expect(loader.status().problem?.error.file).toBe('steps.jsonl:1');
   });
 
   it('holds nothing of a delta that was refused', async () => {

@@ -15,6 +15,11 @@ const HOUR = 3600;
 const inHours = (hours: number) => NOW_SECONDS + hours * HOUR;
 
 const enforcing = await compileSite(siteContent(keys));
+const withoutRoute = await compileSite({
+  ...siteContent(keys),
+  routes: siteContent(keys).routes.filter(({ route_id: id }) => id !== ROUTE),
+  route_sources: siteContent(keys).route_sources.filter(({ route_id: id }) => id !== ROUTE),
+});
 const observing = (until: number) => {
   const content = siteContent(keys);
   Object.assign(routeContentOf(content, ROUTE), { enforcement: 'observe', observe_until: formatTime(until) });
@@ -107,6 +112,28 @@ test('a flag that came before the wish is not the later local act', async () => 
   const verifier = await timeline();
   await verifier.start(inHours(5), enforcing);
   await verifier.load(await observing(inHours(5)));
+  expect(verifier.observes()).toBe(false);
+});
+
+test('a flag for a route that is yet to come counts from its first bundle, without a gap, once', async () => {
+  const verifier = await timeline();
+  await verifier.start(inHours(2), withoutRoute);
+  await verifier.start(inHours(2), withoutRoute);
+  const isLoaded = verifier.load(await observing(inHours(2)));
+  expect(verifier.observes()).toBe(true);
+  await isLoaded;
+  await verifier.start(inHours(2));
+  expect(verifier.observes()).toBe(true);
+  await verifier.load(withoutRoute);
+  await verifier.load(await observing(inHours(2)));
+  expect([verifier.observes(), verifier.why()]).toEqual([false, ['latched']]);
+});
+
+test('a route that comes enforced closes a flag from before it', async () => {
+  const verifier = await timeline();
+  await verifier.start(inHours(2), withoutRoute);
+  await verifier.load(enforcing);
+  await verifier.load(await observing(inHours(2)));
   expect(verifier.observes()).toBe(false);
 });
 

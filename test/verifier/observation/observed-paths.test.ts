@@ -171,6 +171,7 @@ describe('the file', () => {
       ['"shop"', '7'],
       ['"other_requests": 0', '"other_requests": -1'],
       ['"GET"', '"get"'],
+      ['"/a/{p2}"', '7'],
       ['/a/{p2}', '/a/../{p2}'],
       ['"requests": 1', '"requests": 1.5'],
       ['2026-11-28', '2026-13-28'],

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { parseRedisEndpoint, RedisSettingError } from '../../../src/verifier/redis/endpoint.ts';
+import { parseRedisEndpoint, RedisSettingError, withPassword } from '../../../src/verifier/redis/endpoint.ts';
 
 /** Without the function that reveals the password, which compares with nothing. */
 function parsed(url: string) {
@@ -140,6 +140,25 @@ describe('the URL of Redis', () => {
     ].map(lineOf);
     expect(new Set(lines).size).toBe(lines.length);
     for (const line of lines) expect(line).toMatch(/^RedisSettingError: .{10}/);
+  });
+
+  it.each([
+    ['redis://redis.example', undefined],
+    ['rediss://us%3Aer@[2001:db8::1]:6380/15', 'us:er'],
+    ['redis://somebody:@redis.example', 'somebody'],
+    ['redis-sentinel://one.example,two.example/replay/3', undefined],
+    ['redis-cluster://us%3Aer@one.example,two.example', 'us:er'],
+  ])('takes a password from elsewhere: %s', (url, username) => {
+    const password = "p@ss:/?#%wo,rd's";
+    expect(parsed(withPassword(url, password))).toEqual({ ...parsed(url), username, password });
+  });
+
+  it.each([
+    ['redis://:one@redis.example', 'two'],
+    ['redis-cluster://:one@redis.example', 'one'],
+    ['redis://redis.example', ''],
+  ])('takes no second password, and no empty one: %s', (url, password) => {
+    expect(() => withPassword(url, password)).toThrow(RedisSettingError);
   });
 
   it('hides its password when printed', () => {

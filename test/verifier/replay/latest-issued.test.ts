@@ -20,3 +20,20 @@ it('knows the latest of the last ten minutes, and nothing of twenty minutes ago'
   nowMs += 2 * TEN_MINUTES_MS;
   expect(latest.seconds).toBe(0);
 });
+
+it('knows what was consumed before it was first asked', () => {
+  const latest = new LatestIssued(() => 5_000);
+  latest.note(300);
+  expect(latest.seconds).toBe(300);
+});
+
+it.each([
+  [2 * TEN_MINUTES_MS - 1, 300],
+  [2 * TEN_MINUTES_MS, 0],
+])('is not asked for %d ms: then it knows %d', (passedMs, expected) => {
+  let nowMs = 5_000;
+  const latest = new LatestIssued(() => nowMs);
+  latest.note(300);
+  nowMs += passedMs;
+  expect(latest.seconds).toBe(expected);
+});

@@ -10,6 +10,9 @@ import { type CliContext, command } from '../../define/define-command.ts';
 const SETTINGS = {
   stateDir: required(text('--state-dir <directory>', 'of the verifier, which must have been ended')),
   redis: optional(text('--redis <url>', "the verifier's Redis, as its --replay: the shared mark goes too")),
+  redisPasswordFile: optional(
+    text('--redis-password-file <file>', 'file with the password for Redis, one line, if the URL has none'),
+  ),
   redisCaFile: optional(text('--redis-ca-file <file>', 'certificates (PEM) to trust with rediss://')),
   redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name for the Sentinels')),
   redisSentinelPasswordFile: optional(

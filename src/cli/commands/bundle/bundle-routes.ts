@@ -10,6 +10,7 @@ import {
   withDefault,
 } from '../../../process/settings/settings.ts';
 import { parsePathTemplate } from '../../../protocol/path-template.ts';
+import { parseTime } from '../../../protocol/rfc3339.ts';
 import type { ShownApi } from '../../bundle/route-proposal.ts';
 import { type CliContext, command } from '../../define/define-command.ts';
 
@@ -41,7 +42,30 @@ const SETTINGS = {
       'site file or bundle in YAML that the routes are for: its form, the callers of its first route, no route twice',
     ),
   ),
+  observeUntil: optional(
+    parsed(
+      text(
+        '--observe-until <time>',
+        'routes are observed until then, at most 30 days ahead, and then enforced',
+      ),
+      timeOf,
+    ),
+  ),
+  allowObserveOut: optional(
+    text(
+      '--allow-observe-out <file>',
+      "with --observe-until: write the verifier's part, for its --config file",
+    ),
+  ),
 };
+
+function timeOf(value: string): string {
+  if (parseTime(value) !== undefined) return value;
+  throw usageError(
+    'bad_value',
+    '--observe-until must be a time in UTC with whole seconds, such as 2026-12-05T00:00:00Z',
+  );
+}
 
 function prefixOf(value: string): string {
   const prefix = value.replace(/\/$/, '');
@@ -57,6 +81,7 @@ export const bundleRoutesCommand = command({
   examples: [
     'proofgate bundle routes --openapi api.yaml --like site.yaml',
     'proofgate bundle routes --openapi api.yaml --prefix /v1 --resource-from tag',
+    'proofgate bundle routes --openapi api.yaml --like site.yaml --observe-until 2026-12-12T00:00:00Z --allow-observe-out observe.yaml',
     'proofgate bundle routes --observed paths.json --like site.yaml',
   ],
   run: ({ settings }, context) => showRoutes(settings, context),
@@ -65,18 +90,25 @@ export const bundleRoutesCommand = command({
 async function showRoutes(settings: SettingValues<typeof SETTINGS>, { output }: CliContext): Promise<void> {
   const { proposeRoutes } = await import('../../../bundle/authoring/openapi/propose-routes.ts');
   const { examplePattern } = await import('../../../bundle/authoring/openapi/route-pattern.ts');
-  const { proposalLines, proposalMembers } = await import('../../bundle/route-proposal.ts');
+  const { allowObserveText, proposalLines, proposalMembers } = await import('../../bundle/route-proposal.ts');
+  const { allowObserveOut, observeUntil, resourceFrom } = settings;
+  if (allowObserveOut !== undefined && observeUntil === undefined)
+    throw usageError('flag_required', '--allow-observe-out needs --observe-until');
   const api = await apiOf(settings);
   const origin = api.servers.map((server) => server.origin).find((found) => found !== undefined);
   const pattern = await patternOf(settings.like);
-  const { resourceFrom } = settings;
   const proposal = proposeRoutes(api, { resourceFrom, known: pattern?.known ?? [] });
   const shown = {
     api,
     proposal,
     pattern: pattern ?? examplePattern(origin),
     isExample: pattern === undefined,
+    observeUntil,
   };
+  if (allowObserveOut !== undefined) {
+    const { replaceFile } = await import('../../../process/files/output-files.ts');
+    await replaceFile({ path: allowObserveOut, content: allowObserveText(shown), mode: 0o644 });
+  }
   output.result(proposalLines(shown), proposalMembers(shown));
 }
 

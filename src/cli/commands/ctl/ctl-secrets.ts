@@ -23,7 +23,7 @@ const rotateSigningKey = ctlCommand({
   summary: 'Create another signing key of a site; the previous key also signs for a while',
   positionals: { site: 'Auth Site' },
   settings: {
-    purpose: required(choice('--purpose <purpose>', 'what it signs', ['bundle', 'freshness'])),
+    purpose: required(choice('--purpose <purpose>', 'what it signs', ['bundle', 'freshness', 'receipt'])),
     retiringMs: withDefault(
       duration('--retiring <duration>', 'how long the key before also signs, whole seconds', {
         minMs: 60_000,

@@ -13,6 +13,7 @@ import {
   ENROLLMENT_DENIAL,
   ENROLLMENT_FILTER,
   ENROLLMENT_PATH,
+  KEY_LAST_USED,
   KEY_REVOCATION,
   KEY_REVOCATION_RESULT,
   NEW_BLOCKED_SUBJECT,
@@ -31,7 +32,7 @@ import { TOKEN_PROBLEM_CODES } from '../../issuers/token-envelope.ts';
 import { blockedSubjectPlace, type DerivedKeys } from '../../keys/derived-keys.ts';
 import { isFromWorkload, pathText, type ScopePathOf, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
-import { registerAction, registerResource } from '../resource-routes.ts';
+import { registerAction, registerRead, registerResource } from '../resource-routes.ts';
 import { operationOf, optionalVersion, sendVersioned } from '../versions.ts';
 import { registerEnrollmentPolicyRoutes, registerSourceRoutes } from './trust-api.ts';
 
@@ -245,6 +246,13 @@ export function registerDerivedKeyRoutes(app: ControlApp, keys: DerivedKeys): vo
       isLive: true,
       run: ({ key_id: id }) => keys.key(id),
     },
+  });
+  registerRead(app, KEY, {
+    below: '/last-used',
+    operationId: 'getKeyLastUsed',
+    summary: 'When the key last signed a request that each target allowed, as the targets reported it',
+    answer: KEY_LAST_USED,
+    run: ({ key_id: id }) => keys.lastUsed(id),
   });
   registerAction(app, KEY, {
     verb: 'revoke',

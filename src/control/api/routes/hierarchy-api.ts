@@ -198,9 +198,23 @@ export function registerSigningKeyRoutes(app: ControlApp, keys: SigningKeyAdmini
     {
       below: '',
       operationId: 'listSigningKeys',
-      summary: 'Public keys that sign for a site, oldest first',
+      summary: 'Public keys that verifiers of a site pin, oldest first',
       answer: SIGNING_KEYS,
-      run: async ({ site_id: siteId }) => ({ items: await keys.list(siteId) }),
+      run: async ({ site_id: siteId }) => ({ items: await keys.list(siteId, 'verifiers') }),
+    },
+  );
+  registerRead(
+    app,
+    {
+      tags: SIGNING_KEY_TAGS,
+      item: { url: '/v1/sites/:site_id/receipt-keys', params: SITE_PATH, place: siteInPath },
+    },
+    {
+      below: '',
+      operationId: 'listReceiptKeys',
+      summary: 'Public keys that sign the revocation receipts of a site, with retired ones, oldest first',
+      answer: SIGNING_KEYS,
+      run: async ({ site_id: siteId }) => ({ items: await keys.list(siteId, 'receipts') }),
     },
   );
   app.post(

@@ -1,6 +1,6 @@
 /**
  * Routes of readiness, key-level grants, signing profiles and propagation: `/v1/derived-keys/{key_id}/readiness`,
- * `…/grants`, `…/signing-profiles`, `/v1/sites/{site_id}/signing-profiles`, `…/profiles`, `…/overview`, `…/propagation`.
+ * `…/revocation-receipt`, `…/grants`, `…/signing-profiles`, `/v1/sites/{site_id}/signing-profiles`, `…/profiles`, `…/overview`, `…/propagation`.
  * Source: docs/operate/control.md "From key to traffic".
  */
 import Type from 'typebox';
@@ -10,14 +10,17 @@ import {
   DERIVED_KEY_PATH,
   KEY_GRANTS,
   KEY_READINESS,
+  REVOCATION_RECEIPT,
   SIGNING_PROFILE,
   SIGNING_PROFILES,
 } from '../../contract/derived-keys-contract.ts';
 import { SITE_OVERVIEW } from '../../contract/overview-contract.ts';
 import { SITE_PROPAGATION } from '../../contract/targets-contract.ts';
+import type { SiteSigningKeys } from '../../publishing/bundle-signing-keys.ts';
 import { callerProfiles } from '../../publishing/caller-profiles.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';
+import { issueReceipt } from '../../publishing/revocation-receipts.ts';
 import { clientSigningProfiles, keyGrants, siteSigningProfiles } from '../../publishing/signing-profiles.ts';
 import { siteOverview } from '../../publishing/site-overview.ts';
 import { requireRow } from '../../resource/change.ts';
@@ -38,6 +41,7 @@ const SITE = { tags, item: { url: '/v1/sites/:site_id', params: SITE_PATH, place
 export interface RuntimeOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
+  readonly keyring: SiteSigningKeys;
 }
 
 export function registerRuntimeRoutes(app: ControlApp, options: RuntimeOptions): void {
@@ -45,7 +49,16 @@ export function registerRuntimeRoutes(app: ControlApp, options: RuntimeOptions):
   registerSiteRoutes(app, options);
 }
 
-function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): void {
+function registerKeyRoutes(app: ControlApp, options: RuntimeOptions): void {
+  const { store, nowMs } = options;
+  registerRead(app, KEY, {
+    below: '/revocation-receipt',
+    operationId: 'getRevocationReceipt',
+    summary: 'A signed receipt: from when on no verifier can allow a request of the revoked key',
+    problems: ['key_not_revoked'],
+    answer: REVOCATION_RECEIPT,
+    run: ({ key_id: keyId }) => issueReceipt(keyId, options),
+  });
   registerRead(app, KEY, {
     below: '/readiness',
     operationId: 'getKeyReadiness',

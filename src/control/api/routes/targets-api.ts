@@ -3,6 +3,7 @@
 import Type from 'typebox';
 import {
   ACK_PATH,
+  ACK_SIGNATURE_HEADER,
   ENFORCED_HEADER,
   INSTANCE_HEADER,
   MEMBERS_HEADER,
@@ -125,7 +126,7 @@ const REPORT_HEADERS = {
   [INSTANCE_HEADER]: Type.Optional(
     Type.String({
       description:
-        'Which instance of the target this is: its random ID, its version, and the ID of its replay store, `memory` or `unknown`.',
+        'Which instance of the target this is: its ID, its version, the ID of its replay store, `memory` or `unknown`, and, for one that signs acknowledgements, its public key and the settings that bound how long it uses a bundle.',
     }),
   ),
 };
@@ -165,7 +166,14 @@ export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSi
         operationId: 'acknowledgeBundle',
         summary: 'Acknowledge a loaded revision, or report a rejected one',
         tags,
-        headers: Type.Object(REPORT_HEADERS),
+        headers: Type.Object({
+          ...REPORT_HEADERS,
+          [ACK_SIGNATURE_HEADER]: Type.Optional(
+            Type.String({
+              description: "The instance's signature. Without it, nothing waits for this instance alone.",
+            }),
+          ),
+        }),
         body: ACKNOWLEDGEMENT,
         response: { 204: nothing },
       },

@@ -104,6 +104,7 @@ const OF_SITE = [
   'blockedSubject',
   'blockedCaller',
   'audience',
+  'decisionSummary',
   'target',
   'signingKey',
 ] as const;

@@ -34,6 +34,14 @@ export class Propagation extends Repository {
         | 'enforcementLackedAtMs'
         | 'passportHeaderLackedAtMs'
         | 'enforcedObservations'
+        | 'unsignedRevision'
+        | 'unsignedHead'
+        | 'unsignedUntilMs'
+        | 'unlistedRevision'
+        | 'unlistedUntilMs'
+        | 'nextUnlistedRevision'
+        | 'nextUnlistedUntilMs'
+        | 'freshUntilMs'
       >
     >,
   ): Promise<void> {
@@ -59,7 +67,8 @@ export class Propagation extends Repository {
     return `${row.targets} ${row.versions}`;
   }
 
-  async heldByAll(siteId: string): Promise<HeldByAll> {
+  /** Leaves out targets all of whose verifiers deny everything at the time. */
+  async heldByAll(siteId: string, nowMs: number): Promise<HeldByAll> {
     const row = await this.db
       .selectFrom('target')
       .select((of) => [
@@ -69,6 +78,7 @@ export class Propagation extends Repository {
       ])
       .where('siteId', '=', siteId)
       .where('state', '=', 'attached')
+      .where((of) => of.or([of('freshUntilMs', 'is', null), of('freshUntilMs', '>', nowMs)]))
       .executeTakeFirstOrThrow();
     const attached = Number(row.attached);
     const least = row.least === null ? undefined : Number(row.least);

@@ -40,11 +40,11 @@ export class Repository {
     }
   }
 
-  /** Inserts the rows, or replaces those of the same key. */
+  /** Inserts the rows, or replaces the columns of the first in those of the same key. */
   protected async putAll<T extends TableName>(
     table: T,
     key: readonly ColumnOf<T>[],
-    rows: readonly RowOf<T>[],
+    rows: readonly Partial<RowOf<T>>[],
   ): Promise<void> {
     const columns = Object.keys(rows[0] ?? {}).filter((column) => !key.some((name) => name === column));
     for (const part of inParts(rows)) {

@@ -24,6 +24,19 @@ type Fixed<T> = ColumnType<T, T, never>;
 /** `withheld`: left out because a target does not know the members. */
 export type ObservationsPublished = 'none' | 'published' | 'withheld';
 
+interface SignedEnds {
+  /** Of `expires_at` and the head's skew. */
+  expiresEndSeconds: number;
+  /** Of `issued_at` or `as_of` and the longest staleness of the head's bounded routes. */
+  boundedEndSeconds: number;
+  /** As `boundedEndSeconds`, of realtime routes. */
+  realtimeEndSeconds: number;
+  /** Of `issued_at` and `as_of`. */
+  freshSeconds: number;
+  /** Of the skew. */
+  skewSeconds: number;
+}
+
 /** Editable rows carry a version, which is their ETag. */
 interface Versioned {
   version: number;
@@ -90,6 +103,8 @@ export interface Tables {
     unmatchedUntilSeconds: number | null;
     /** Of the newest whole bundle. */
     observations: Generated<ObservationsPublished>;
+    /** Whether several replay stores are on purpose. */
+    replayStores: Generated<'one' | 'per_region'>;
   };
 
   /** A broker: signs passports for others, one for each issuer and trust domain. */
@@ -108,7 +123,7 @@ export interface Tables {
   signingKey: {
     id: Fixed<string>;
     siteId: Fixed<string>;
-    purpose: Fixed<'bundle' | 'freshness'>;
+    purpose: Fixed<'bundle' | 'freshness' | 'receipt'>;
     state: 'active' | 'retiring' | 'retired';
     publicJwk: Fixed<JsonText>;
     thumbprint: Fixed<string>;
@@ -149,6 +164,17 @@ export interface Tables {
     passportHeaderLackedAtMs: number | null;
     /** What it last said that it enforces although the bundle says observe, as in the request header; null for nothing. */
     enforcedObservations: string | null;
+    /** Newest position that verifiers which sign nothing acknowledged, and until when the target waits for them. */
+    unsignedRevision: number | null;
+    unsignedHead: string | null;
+    unsignedUntilMs: number | null;
+    /** Oldest revision among instances that are not listed, and when the last of them denies everything; then those that came later. */
+    unlistedRevision: number | null;
+    unlistedUntilMs: number | null;
+    nextUnlistedRevision: number | null;
+    nextUnlistedUntilMs: number | null;
+    /** When all of its verifiers deny everything unless they send another request; null while unknown. */
+    freshUntilMs: number | null;
   };
 
   /** A verifier that reported itself with the target's token. */
@@ -165,6 +191,58 @@ export interface Tables {
     enforcedObservations: number;
     firstSeenAtMs: number;
     lastSeenAtMs: number;
+    /** Ed25519, base64url; null for a verifier that signs no acknowledgements. */
+    publicKey: string | null;
+    realtimeStalenessSeconds: number | null;
+    breakGlass: Flag | null;
+    /** Newest position that it acknowledged with its signature; null before the first. */
+    ackedRevision: number | null;
+    ackedHead: string | null;
+    ackedAtMs: number | null;
+    /** Time in that acknowledgement, by the verifier's clock. */
+    signedAtMs: number | null;
+    /** When it denies everything unless it sends another request; null while unknown. */
+    freshUntilMs: number | null;
+  };
+
+  /**
+   * Until when a verifier may use what was signed for the site, over every head up to `revision`: the greatest of each value, seconds
+   * since the epoch. Source: `src/control/publishing/signed-bounds.ts`.
+   */
+  signedBound: SignedEnds & {
+    siteId: Fixed<string>;
+    revision: number;
+    /** Longest time from `issued_at` to `expires_at`. */
+    lifetimeSeconds: number;
+    /** Longest staleness of the newest whole bundle's bounded and of its realtime routes. */
+    boundedSeconds: number;
+    realtimeSeconds: number;
+    /** Longest `--realtime-staleness` that a verifier ever reported; 0 before the first. */
+    longestRealtimeSeconds: number;
+    /** When a verifier that reports no limit, or may have a break-glass statement, last sent a request; 0 for never. */
+    unlimitedSeenSeconds: number;
+  };
+
+  /** A copy of `signedBound` of before the revision, for each revision that revokes keys. */
+  revocationBound: SignedEnds & {
+    siteId: Fixed<string>;
+    revision: Fixed<number>;
+  };
+
+  /** Decisions that a target reported. */
+  decisionSummary: {
+    /** 60 or 3600. */
+    spanSeconds: Fixed<number>;
+    startSeconds: Fixed<number>;
+    targetId: Fixed<string>;
+    siteId: Fixed<string>;
+    /** Sums of `summary`. */
+    allowed: number;
+    denied: number;
+    observed: number;
+    dropped: number;
+    /** JSON of `decision-summary.ts`. */
+    summary: JsonText;
   };
 
   client: Versioned & {
@@ -329,6 +407,14 @@ export interface Tables {
     /** When every attached target had acknowledged each of the two; null until then. */
     listedEverywhereAtMs: number | null;
     revokedEverywhereAtMs: number | null;
+  };
+
+  /** When a target last saw a derived key in use, as it reported. */
+  keyUse: {
+    keyId: Fixed<string>;
+    targetId: Fixed<string>;
+    /** Start of a minute. */
+    usedAtSeconds: number;
   };
 
   /** Revoked public keys: rejected permanently, also after their key rows are pruned. */

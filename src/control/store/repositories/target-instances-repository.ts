@@ -5,13 +5,13 @@ type Instance = RowOf<'targetInstance'>;
 
 /** The verifiers that share a target's token, as they reported themselves. */
 export class TargetInstances extends Repository {
-  /** Those that sent a request after the time. */
-  ofSite(siteId: string, sinceMs: number): Promise<readonly Instance[]> {
+  /** Those that sent a request after the time, or may use a bundle now. */
+  ofSite(siteId: string, sinceMs: number, nowMs = sinceMs): Promise<readonly Instance[]> {
     return this.db
       .selectFrom('targetInstance')
       .selectAll()
       .where('siteId', '=', siteId)
-      .where('lastSeenAtMs', '>', sinceMs)
+      .where((of) => of.or([of('lastSeenAtMs', '>', sinceMs), of('freshUntilMs', '>', nowMs)]))
       .orderBy('instanceId')
       .execute();
   }
@@ -37,7 +37,16 @@ export class TargetInstances extends Repository {
     return found;
   }
 
+  /** Leaves acknowledgements as they are: another transaction may write them. */
   async put(rows: readonly Instance[]): Promise<void> {
+    const seen = rows.map(
+      ({ ackedAtMs: _, ackedHead: __, ackedRevision: ___, signedAtMs: ____, ...row }) => row,
+    );
+    await this.putAll('targetInstance', ['targetId', 'instanceId'], seen);
+  }
+
+  /** As {@link put}, with acknowledgements. */
+  async putAcknowledged(rows: readonly Instance[]): Promise<void> {
     await this.putAll('targetInstance', ['targetId', 'instanceId'], rows);
   }
 

@@ -1,5 +1,5 @@
 import type { Updateable } from 'kysely';
-import type { RowOf } from './records.ts';
+import { inParts, type RowOf } from './records.ts';
 import type { Tables } from './tables.ts';
 import { VersionedTable } from './versioned-table.ts';
 
@@ -8,6 +8,19 @@ export class Targets extends VersionedTable<'target'> {
   /** All attached targets, which publications wait for. */
   attached(siteId: string): Promise<readonly RowOf<'target'>[]> {
     return this.rows('target', { siteId, state: 'attached' }, 'id');
+  }
+
+  /** All targets, with detached ones. */
+  ofSite(siteId: string): Promise<readonly RowOf<'target'>[]> {
+    return this.rows('target', { siteId }, 'id');
+  }
+
+  async ofIds(ids: readonly string[]): Promise<readonly RowOf<'target'>[]> {
+    const rows: RowOf<'target'>[] = [];
+    for (const part of inParts(ids)) {
+      rows.push(...(await this.db.selectFrom('target').selectAll().where('id', 'in', part).execute()));
+    }
+    return rows;
   }
 
   /** Finds a target by token hash: the current token, or the previous one during the overlap. */

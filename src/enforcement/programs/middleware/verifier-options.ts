@@ -39,6 +39,8 @@ export interface VerifierOptions {
   readonly maxReplayRecords?: number | undefined;
   /** Maximum time for an answer of Redis. Default 100. */
   readonly redisTimeoutMs?: number | undefined;
+  /** File with the password for Redis, if the URL has none. */
+  readonly redisPasswordFile?: string | undefined;
   /** CA certificates (PEM) to trust with `rediss://`. */
   readonly redisCaFile?: string | undefined;
   /** User name for the Sentinels. */

@@ -4,12 +4,12 @@ import cluster from 'node:cluster';
 import { realpath } from 'node:fs/promises';
 import { type IncomingMessage, maxHeaderSize } from 'node:http';
 import { createReadinessMetrics } from '../../../process/admin/readiness-metrics.ts';
-import { isDirectoryLocked } from '../../../process/files/directory-lock.ts';
 import { CliError, faultName, usageError } from '../../../process/program/errors.ts';
 import { renderMetrics } from '../../../process/telemetry/instruments.ts';
 import type { Logger } from '../../../process/telemetry/log.ts';
 import { AuditFileError } from '../../../verifier/assembly/open-audit.ts';
 import { type OpenVerifier, openVerifier } from '../../../verifier/assembly/open-verifier.ts';
+import { stateInUse } from '../../../verifier/assembly/state-lock.ts';
 import { verifierReadiness } from '../../../verifier/assembly/verifier-readiness.ts';
 import type { Admission, AdmissionGate, HttpServer, SeenRequest } from '../../middleware/admission-gate.ts';
 import { Guard } from '../../middleware/guard.ts';
@@ -151,22 +151,12 @@ function assertRuntime({ replay }: VerifierOptions): void {
 
 const CLAIMED = new Set<string>();
 
-/** @throws CliError `state_dir_in_use`: two verifiers would overwrite each other's state */
+/** In this process, also where the lock is not possible. @throws CliError `state_dir_in_use` */
 async function claimStateDirectory(directory: string): Promise<() => void> {
   const path = await realpath(directory);
-  if (CLAIMED.has(path)) throw inUse(directory);
+  if (CLAIMED.has(path)) throw stateInUse(directory);
   CLAIMED.add(path);
-  const release = () => CLAIMED.delete(path);
-  if (!(await isDirectoryLocked(path))) return release;
-  release();
-  throw inUse(directory);
-}
-
-function inUse(directory: string): CliError {
-  return usageError(
-    'state_dir_in_use',
-    `--state-dir ${directory} belongs to a verifier that runs: open one a process, each with a directory of its own`,
-  );
+  return () => CLAIMED.delete(path);
 }
 
 const PROTECT_FAULTS: { readonly [F in ProtectFault]: string } = {

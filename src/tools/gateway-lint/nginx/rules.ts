@@ -42,6 +42,12 @@ function inside(block: Directive): readonly Directive[] {
   return everyDirective(block.block.filter(({ name }) => name !== 'location'));
 }
 
+/** The directives in the location and its `if`s, and those that it inherits, from `http` too. */
+function inForce(location: Directive, names: readonly string[]): readonly Directive[] {
+  const inherited = names.flatMap((name) => effective(location, name) ?? []);
+  return [...new Set([...inside(location).filter(({ name }) => names.includes(name)), ...inherited])];
+}
+
 const passes = (location: Directive) => inside(location).filter(({ name }) => FORWARDING.test(name));
 const proxyPasses = (location: Directive) => inside(location).filter(({ name }) => name === 'proxy_pass');
 
@@ -141,6 +147,14 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     find: (nginx) => checked(nginx).flatMap((location) => within(location, ['rewrite', 'try_files'])),
   },
   {
+    id: 'request-changed',
+    severity: 'error',
+    effect: 'forwards another method or body than the ones that are checked',
+    fix: 'neither proxy_method nor proxy_set_body where the check is',
+    find: (nginx) =>
+      checked(nginx).flatMap((location) => inForce(location, ['proxy_method', 'proxy_set_body'])),
+  },
+  {
     id: 'not-in-file',
     severity: 'warning',
     effect: 'includes a file whose settings count here and were not linted here',
@@ -214,12 +228,11 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     id: 'mirrored',
     severity: 'error',
     effect: 'sends a checked request to a second server as well',
-    fix: 'mirror off, which is the default',
+    fix: 'mirror off, which is the default, and no post_action',
     find: (nginx) =>
-      checked(nginx).flatMap((location) => {
-        const mirror = effective(location, 'mirror');
-        return mirror === undefined || mirror.values[0] === 'off' ? [] : [mirror];
-      }),
+      checked(nginx).flatMap((location) =>
+        inForce(location, ['mirror', 'post_action']).filter(({ values }) => values[0] !== 'off'),
+      ),
   },
   {
     id: 'answer-cached',

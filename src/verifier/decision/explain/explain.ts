@@ -4,7 +4,9 @@
  * Source: specification "Request evaluation order (adapter)".
  */
 import type { RequiredAttribute, Route, Snapshot, SourceRule } from '../../../bundle/compile/snapshot.ts';
-import type { Credentials, RequestHeaders } from '../../../protocol/credentials.ts';
+import { type AcceptedCredentials, proofTermsOf } from '../../../protocol/accepted-credentials.ts';
+import type { RequestHeaders } from '../../../protocol/credentials.ts';
+import type { CoveredValues } from '../../../protocol/http-signature.ts';
 import { type Denial, isDenial } from '../../../protocol/reasons.ts';
 import { FIXED_LINES, type RebuiltTranscript, type Transcript } from '../../../protocol/transcript.ts';
 import { decide, type Verified, verifiedOf } from '../decide.ts';
@@ -14,6 +16,7 @@ import { createPassportCache } from '../facts/passport-cache.ts';
 import type { RequestFacts } from '../facts/request-facts.ts';
 import { rebuildTranscript } from '../steps/binding.ts';
 import { mostAgeSeconds } from '../steps/freshness.ts';
+import { valuesOfSignature } from '../steps/signature-binding.ts';
 import { type ComparedCaller, compareRules } from '../steps/source.ts';
 import { type Check, type CheckName, checkAttributes, STEPS, type Step } from '../steps.ts';
 
@@ -27,14 +30,16 @@ export interface Explanation {
   /** Verdicts of steps 1 to 7. */
   readonly steps: readonly StepVerdict[];
   readonly route: Route | undefined;
-  readonly credentials: Credentials | undefined;
+  readonly credentials: AcceptedCredentials | undefined;
   readonly caller: Caller | undefined;
   /** Each source rule of the route, compared on its own. */
   readonly rules: readonly ExplainedRule[];
   readonly freshness: ExplainedFreshness | undefined;
   readonly attributes: readonly ExplainedAttribute[];
-  /** Empty without a route, or without readable credentials. */
+  /** Empty without a route, or without a readable transcript. */
   readonly transcript: readonly ComparedLine[];
+  /** Of an HTTP message signature: the covered components, as the request has them. Undefined without a route, or for a transcript. */
+  readonly signatureBase: CoveredValues | undefined;
   /** For a denial that depends on the clock: the decision at the time at which the proof says it was made. */
   readonly whenMade: { readonly nowSeconds: number; readonly decision: Verified | Denial } | undefined;
 }
@@ -96,6 +101,7 @@ export function explainRequest(
     freshness: route && snapshot && explainFreshness(route, snapshot, inputs),
     attributes: isRouted ? explainAttributes(route, caller) : [],
     transcript: explainTranscript(evaluation),
+    signatureBase: explainSignature(evaluation),
     whenMade: decideWhenMade(facts, snapshot, inputs, { decision, credentials }),
   };
 }
@@ -137,9 +143,17 @@ function explainAttributes(route: Route, caller: Caller): readonly ExplainedAttr
 
 function explainTranscript(evaluation: Evaluation): readonly ComparedLine[] {
   const { credentials, route } = evaluation.evidence;
-  if (credentials === undefined || route === undefined) return [];
+  if (credentials?.passport === undefined || route === undefined) return [];
   const { headers } = evaluation.facts;
-  return compareTranscripts(credentials.proof.transcript, rebuildTranscript(evaluation), headers);
+  const rebuilt = rebuildTranscript(evaluation, credentials);
+  return compareTranscripts(credentials.proof.transcript, rebuilt, headers);
+}
+
+function explainSignature(evaluation: Evaluation): CoveredValues | undefined {
+  const { credentials, route } = evaluation.evidence;
+  if (credentials === undefined || credentials.passport !== undefined || route === undefined)
+    return undefined;
+  return valuesOfSignature(evaluation, credentials.signature);
 }
 
 /**
@@ -212,7 +226,7 @@ function decideWhenMade(
 ): Explanation['whenMade'] {
   if (!isDenial(decision) || !ABOUT_CLOCKS.has(decision.detail) || credentials === undefined)
     return undefined;
-  const nowSeconds = credentials.proof.transcript.issuedAtSeconds;
+  const nowSeconds = proofTermsOf(credentials).issuedAtSeconds;
   return { nowSeconds, decision: decide(facts, snapshot, withCache({ ...inputs, nowSeconds }), {}) };
 }
 
@@ -244,6 +258,14 @@ function explainSteps(evaluation: Evaluation): readonly StepVerdict[] {
   const passed = new Set<CheckName>();
   let isDecided = false;
 
+  function explainUnlessSkipped(check: Check): readonly CheckVerdict[] {
+    if (!check.needs.every((needed) => passed.has(needed)) || check.skips?.(evaluation.evidence) !== true) {
+      return [explainCheck(check)];
+    }
+    passed.add(check.name);
+    return [];
+  }
+
   function explainCheck({ name, needs, run }: Check): CheckVerdict {
     if (!needs.every((needed) => passed.has(needed))) {
       return { check: name, verdict: 'not_reached', denial: undefined };
@@ -258,7 +280,9 @@ function explainSteps(evaluation: Evaluation): readonly StepVerdict[] {
     return { check: name, verdict, denial };
   }
 
-  const steps = STEPS.map(({ number, checks }) => verdictOfStep(number, checks.map(explainCheck)));
+  const steps = STEPS.map(({ number, checks }) =>
+    verdictOfStep(number, checks.flatMap(explainUnlessSkipped)),
+  );
   return [
     ...steps,
     { step: 6, verdict: isDecided ? 'not_reached' : 'not_checked', denial: undefined, checks: [] },

@@ -48,6 +48,10 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
     'send X-Proofgate-Transcript and X-Proofgate-Signature, and let no proxy drop them',
   'invalid_request_proof/proof_malformed':
     'compare the transcript with docs/design/protocol.md: order, spelling, base64url',
+  'invalid_request_proof/proof_ambiguous':
+    'send one proof: a transcript with its passport, or an HTTP message signature without a passport',
+  'request_binding_mismatch/content-digest':
+    'the body has another digest than the signed Content-Digest; on a route with body: unbound do not cover it',
   'invalid_request_proof/key_unknown':
     'the bundle has no such key: it is not propagated yet, of another site, or expired and forgotten',
   'invalid_request_proof/key_revoked': 'the key was revoked: enroll another one',
@@ -81,12 +85,16 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
 const ONLY_ESCAPES =
   'only escapes of the target differ: the HTTP library, a proxy or a CDN rewrote them after signing; docs/operate/cdn.md says how to find it, and which spelling arrives unchanged';
 
+const UNCOVERED =
+  'let the HTTP message signature cover this component too: Accept-Signature lists all of them';
+
 /** @param transcript the signed lines with those of the request, if both are known */
 export function hintFor(
   { reason, detail }: Pick<Denial, 'reason' | 'detail'>,
   transcript: readonly ComparedLine[] = [],
 ): string {
   if (reason === 'request_binding_mismatch' && transcript.some(differsInEscapesOnly)) return ONLY_ESCAPES;
+  if (detail?.startsWith('component.')) return UNCOVERED;
   return OF_DETAIL[`${reason}/${detail}`] ?? OF_REASON[reason];
 }
 

@@ -241,7 +241,7 @@ export function knownTextsOfRequest({ caller, credentials, route, snapshot }: Ex
     // One of two fixed values.
     caller?.keyBinding,
     // A hash of a signed text, so it cannot be reversed by trying values.
-    credentials?.passport.sha256,
+    credentials?.passport?.sha256,
   ].filter((text) => text !== undefined);
   return knownTextsOf({ route, snapshot, bundleKey: caller?.bundleKey, texts });
 }

@@ -105,7 +105,7 @@ function clockLines({ at_source, caller, clock }: ExplainReport): readonly strin
   return [
     '',
     `Clocks, against ${by}; the site allows ${skew_seconds} s`,
-    `  passport  ${clockText('passport', passport, issuer, skew_seconds)}`,
+    ...(passport === null ? [] : [`  passport  ${clockText('passport', passport, issuer, skew_seconds)}`]),
     `  proof     ${clockText('proof', proof, "the caller's clock", skew_seconds)}`,
   ];
 }
@@ -198,7 +198,11 @@ function routeLines({ route }: ExplainReport): readonly string[] {
 
 function credentialLines({ credentials }: ExplainReport): readonly string[] {
   if (credentials === null) return [];
-  const { passport, signature, transcript } = credentials;
+  const { http_signature: http, passport, signature, transcript } = credentials;
+  if (http !== undefined) {
+    const missing = http.unknown === null ? '' : `, ${http.unknown} does not occur exactly once`;
+    return [`HTTP message signature of key ${http.key_id}${missing}; its base:`, ...http.base];
+  }
   if (passport === undefined) {
     return [
       `credentials: authorization ${credentials.authorization}, transcript ${transcript}, signature ${signature}`,

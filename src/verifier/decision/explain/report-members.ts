@@ -1,17 +1,17 @@
 /** JSON members of the report: caller, credentials, times, and differences of compared lines. Source: docs/operate/explain.md "As JSON". */
 import { hash } from 'node:crypto';
+import { proofTermsOf } from '../../../protocol/accepted-credentials.ts';
 import type { RequestHeaders } from '../../../protocol/credentials.ts';
+import type { HttpSignature } from '../../../protocol/http-signature.ts';
+import type { Passport } from '../../../protocol/passport.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import { AUTHORIZATION_HEADER } from '../../../protocol/wire-names.ts';
-import type { Explanation } from './explain.ts';
-import type { Redaction } from './redaction.ts';
+import { type Explanation, HEADER_LINE } from './explain.ts';
+import { type Redaction, redacted } from './redaction.ts';
 
 /** The credentials by size and hash. The passport's claims are unverified unless its check passed. */
-export function credentialMembers(
-  { credentials, route }: Explanation,
-  headers: RequestHeaders,
-  show: Redaction,
-) {
+export function credentialMembers(explanation: Explanation, headers: RequestHeaders, show: Redaction) {
+  const { credentials, route } = explanation;
   if (credentials === undefined) {
     return {
       readable: false,
@@ -19,6 +19,9 @@ export function credentialMembers(
       transcript: headers.lookup('x-proofgate-transcript').kind,
       signature: headers.lookup('x-proofgate-signature').kind,
     };
+  }
+  if (credentials.passport === undefined) {
+    return { readable: true, http_signature: signatureMembers(credentials.signature, explanation, show) };
   }
   const { passport, proof } = credentials;
   const { claims } = passport;
@@ -41,6 +44,52 @@ export function credentialMembers(
     },
     signature: { bytes: proof.signature.byteLength },
   };
+}
+
+/** `base`: the signature base as the request has it, line by line, up to a header that does not occur exactly once. */
+function signatureMembers(
+  { algorithm, components, keyId, params }: HttpSignature,
+  { signatureBase }: Explanation,
+  show: Redaction,
+) {
+  const lines = signatureBase?.kind === 'covered' ? signatureBase.lines : [];
+  const names = new Set(components);
+  return {
+    key_id: show.text(keyId),
+    algorithm: algorithm === undefined ? null : show.text(algorithm),
+    base: [
+      ...lines.map(
+        ([name, value]) => `"${componentName(name, show)}": ${shownComponent(name, value, names, show)}`,
+      ),
+      `"@signature-params": ${redacted(params)}`,
+    ],
+    unknown: signatureBase?.kind === 'unknown' ? show.headerName(signatureBase.name) : null,
+  };
+}
+
+/** Derived components are names of the format. */
+export function componentName(name: string, show: Redaction): string {
+  return name.startsWith('@') ? name : show.headerName(name);
+}
+
+function shownComponent(name: string, value: string, names: ReadonlySet<string>, show: Redaction): string {
+  switch (name) {
+    case '@method':
+      return show.method(value);
+    case '@scheme':
+      return show.scheme(value);
+    case '@authority':
+      return show.authority(value);
+    case '@path':
+    case '@query':
+      return show.target(value);
+    case '@target-uri': {
+      const [, scheme = '', authority = '', target = ''] = /^([^:]*):\/\/([^/]*)(.*)$/s.exec(value) ?? [];
+      return `${show.scheme(scheme)}://${show.authority(authority)}${show.target(target)}`;
+    }
+    default:
+      return show.line(`${HEADER_LINE}${name}`, value, names);
+  }
 }
 
 export function callerMembers({ caller }: Explanation, show: Redaction) {
@@ -79,14 +128,18 @@ export interface ClockReading {
 /** Compares the validity periods of passport and proof with the explained moment. */
 export function clockMembers({ credentials, nowSeconds, snapshot }: Explanation) {
   if (credentials === undefined || snapshot === undefined) return null;
-  const { claims } = credentials.passport;
-  const { expiresAtSeconds, issuedAtSeconds } = credentials.proof.transcript;
-  const passportStart = Math.max(claims.issuedAtSeconds, claims.notBeforeSeconds ?? 0);
+  const { expiresAtSeconds, issuedAtSeconds } = proofTermsOf(credentials);
   return {
     skew_seconds: snapshot.skewSeconds,
-    passport: reading(passportStart, claims.expiresAtSeconds, nowSeconds),
+    passport: passportReading(credentials.passport, nowSeconds),
     proof: reading(issuedAtSeconds, expiresAtSeconds, nowSeconds),
   };
+}
+
+function passportReading(passport: Passport | undefined, nowSeconds: number): ClockReading | null {
+  if (passport === undefined) return null;
+  const { expiresAtSeconds, issuedAtSeconds, notBeforeSeconds = 0 } = passport.claims;
+  return reading(Math.max(issuedAtSeconds, notBeforeSeconds), expiresAtSeconds, nowSeconds);
 }
 
 /** Shows a time beyond the calendar's range, which a transcript can contain, as its seconds. */

@@ -23,7 +23,14 @@ import {
 } from './explain.ts';
 import { hintFor } from './hints.ts';
 import { quoted, type Redaction } from './redaction.ts';
-import { callerMembers, clockMembers, credentialMembers, differenceOf, shownTime } from './report-members.ts';
+import {
+  callerMembers,
+  clockMembers,
+  componentName,
+  credentialMembers,
+  differenceOf,
+  shownTime,
+} from './report-members.ts';
 
 export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
 
@@ -193,6 +200,10 @@ function decisionMembers(decision: Verified | Denial, show: Redaction) {
 export function shownDetail(detail: string | undefined, show: Redaction): string | null {
   if (detail === undefined) return null;
   if (isKnownDetail(detail)) return detail;
+  if (detail.startsWith('component.')) {
+    const name = detail.slice('component.'.length);
+    return `component.${componentName(name, show)}`;
+  }
   return detail.startsWith(HEADER_LINE) ? show.lineName(detail) : show.text(detail);
 }
 
@@ -217,7 +228,8 @@ function recordedMembers({ explanation, recorded, bundle, show }: Explained) {
   if (recorded === undefined) return null;
   const { decision, credentials } = explanation;
   const reason = recorded.reason ?? null;
-  const transcriptSha256 = credentials && hash('sha256', credentials.proof.transcriptBytes, 'base64url');
+  const transcriptSha256 =
+    credentials?.passport && hash('sha256', credentials.proof.transcriptBytes, 'base64url');
   return {
     time: formatTime(recorded.timeSeconds),
     decision_id: recorded.decisionId === undefined ? null : show.decisionId(recorded.decisionId),
@@ -284,7 +296,8 @@ function proofCheckMembers({ steps }: Explanation) {
 }
 
 function transcriptMembers({ transcript, credentials }: Explanation, show: Redaction) {
-  const names = new Set(credentials?.proof.transcript.headers.map(({ name }) => name));
+  const headers = credentials?.passport === undefined ? [] : credentials.proof.transcript.headers;
+  const names = new Set(headers.map(({ name }) => name));
   return transcript.map((line) => {
     const { isEqual, name, rebuilt, signed } = line;
     const again = rebuilt.kind === 'value' ? rebuilt.value : undefined;

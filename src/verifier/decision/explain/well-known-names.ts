@@ -82,7 +82,7 @@ export function isWellKnownMethod(method: string): boolean {
 /** Member names of a capture, of an audit event as far as it is read, and of a CheckRequest in both spellings. */
 const MEMBERS: ReadonlySet<string> = new Set([
   ...['event', 'method', 'scheme', 'authority', 'path', 'headers', 'body', 'body_base64'],
-  ...['body_unknown', 'explanation', 'text', 'header_lengths', 'decision'],
+  ...['body_unknown', 'accepts_http_signatures', 'explanation', 'text', 'header_lengths', 'decision'],
   ...['time', 'outcome', 'decision_id', 'reason', 'detail'],
   ...['bundle_revision', 'bundle_head', 'transcript_sha256'],
   ...['attributes', 'request', 'http', 'host', 'query', 'fragment', 'key', 'value'],

@@ -25,6 +25,25 @@ export interface Caller {
 
 const NO_ATTRIBUTES: Attributes = new Map();
 
+/** The client of a derived key that signs requests without a passport; undefined for any other key. */
+export function callerOfKeyId(keys: KeyTable, keyId: string): Caller | undefined {
+  const key = keys.get(keyId);
+  if (key?.kind !== 'derived_key') return undefined;
+  const { client } = key;
+  return {
+    issuer: client.issuer,
+    trustDomain: client.trustDomain,
+    subject: client.subject,
+    keyId,
+    keyBinding: 'software',
+    provenance: key.provenance,
+    context: client.context,
+    derivedKey: key,
+    bundleKey: key,
+    identity: client,
+  };
+}
+
 export function identifyCaller(keys: KeyTable, passport: Passport): Caller {
   const bundleKey = keys.get(passport.keyId);
   return bundleKey?.kind === 'derived_key'

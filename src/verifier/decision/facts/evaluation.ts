@@ -1,6 +1,6 @@
 /** State of one request's evaluation: the inputs of the checks, and what they have found so far. */
 import type { BundleKey, Route, Snapshot, SourceRule } from '../../../bundle/compile/snapshot.ts';
-import type { Credentials } from '../../../protocol/credentials.ts';
+import type { AcceptedCredentials } from '../../../protocol/accepted-credentials.ts';
 import type { PublicKey } from '../../../protocol/public-key.ts';
 import type { Caller } from './caller.ts';
 import type { PassportCache } from './passport-cache.ts';
@@ -17,7 +17,8 @@ export interface DecisionInputs {
 /** What the checks found that the audit event may include, whatever the decision. */
 export interface Evidence {
   route?: Route;
-  credentials?: Credentials;
+  credentials?: AcceptedCredentials;
+  /** Undefined also for an HTTP message signature of an unknown key. */
   caller?: Caller;
   matchedRule?: SourceRule;
   /** The bundle is too old for the route, and a break-glass statement suspends its age. */
@@ -31,9 +32,9 @@ export interface Evaluation {
   readonly evidence: Evidence;
   /** The request's authority in lower case, without the scheme's default port: the form that the transcript must state. */
   authority: string | undefined;
-  /** The bundle's key that the passport names. */
+  /** The bundle's key that the passport or the signature names. */
   key: BundleKey | undefined;
-  /** The key in the passport's `cnf`; undefined when its point is not a valid public key. */
+  /** The key in the passport's `cnf`, undefined when its point is not a valid public key; without a passport `key`. */
   holder: PublicKey | undefined;
 }
 

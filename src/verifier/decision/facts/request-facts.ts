@@ -19,6 +19,11 @@ export interface RequestHead {
    * allowed. `none`: it stays a request. Undefined: the point cannot tell.
    */
   readonly upgrade?: 'none' | 'tunnel';
+  /**
+   * Whether the enforcement point removes an HTTP message signature before the upstream. Where it is not `true`, no signature is
+   * accepted. `if_observed`: the point removes one at least from an observed request. Undefined: never, so such a request is denied.
+   */
+  readonly removesHttpSignatures?: true | 'if_observed';
 }
 
 export interface RequestFacts extends RequestHead {

@@ -1,6 +1,7 @@
 /** The end of step 5: the transcript rebuilt from request, bundle and passport must equal the signed one, byte for byte. */
 import type { Route } from '../../../bundle/compile/snapshot.ts';
 import { contentSha256 } from '../../../protocol/body-binding.ts';
+import type { Credentials } from '../../../protocol/credentials.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
 import {
   firstDifference,
@@ -12,10 +13,13 @@ import {
 } from '../../../protocol/transcript.ts';
 import { type Evaluation, required } from '../facts/evaluation.ts';
 import type { RequestFacts } from '../facts/request-facts.ts';
+import { checkCoverage } from './signature-binding.ts';
 
 export function checkBinding(evaluation: Evaluation): Denial | undefined {
-  const { transcript, transcriptBytes } = required(evaluation.evidence.credentials).proof;
-  const rebuilt = rebuildTranscript(evaluation);
+  const credentials = required(evaluation.evidence.credentials);
+  if (credentials.passport === undefined) return checkCoverage(evaluation, credentials.signature);
+  const { transcript, transcriptBytes } = credentials.proof;
+  const rebuilt = rebuildTranscript(evaluation, credentials);
   if (isComplete(rebuilt) && formatTranscript(rebuilt) === transcriptBytes.toString('latin1'))
     return undefined;
   // A transcript has exactly one encoding, so texts that differ have a line that differs.
@@ -23,9 +27,11 @@ export function checkBinding(evaluation: Evaluation): Denial | undefined {
 }
 
 /** Builds the transcript that the request, the bundle and the passport imply. */
-export function rebuildTranscript({ authority, evidence, facts, snapshot }: Evaluation): RebuiltTranscript {
+export function rebuildTranscript(
+  { authority, evidence, facts, snapshot }: Evaluation,
+  { passport, proof }: Credentials,
+): RebuiltTranscript {
   const route = required(evidence.route);
-  const { passport, proof } = required(evidence.credentials);
   return {
     authSite: required(snapshot).authSite,
     keyId: passport.keyId,

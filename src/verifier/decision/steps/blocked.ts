@@ -8,6 +8,7 @@ import { type Denial, deny } from '../../../protocol/reasons.ts';
 import type { Caller } from '../facts/caller.ts';
 import { type Evaluation, required } from '../facts/evaluation.ts';
 
+/** Without a passport it follows the proof's signature, for the same reason. */
 export function checkBlocked({ evidence, holder, snapshot }: Evaluation): Denial | undefined {
   const { blocked } = required(snapshot);
   if (blocked === undefined) return undefined;

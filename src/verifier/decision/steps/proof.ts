@@ -9,6 +9,7 @@ import type {
   IssuerEntry,
   IssuerKey,
 } from '../../../bundle/compile/snapshot.ts';
+import { proofTermsOf } from '../../../protocol/accepted-credentials.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
 import { importPublicKey } from '../../../protocol/import-public-key.ts';
 import { DERIVED_KEY_PASSPORT_TTL_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../../protocol/limits.ts';
@@ -19,14 +20,17 @@ import { subjectLiesInTrustDomain } from '../../../protocol/spiffe-id.ts';
 import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
 import { verifySignature } from '../../../protocol/verify-signature.ts';
 import { type Evaluation, required } from '../facts/evaluation.ts';
+import { checkBlocked } from './blocked.ts';
+import { checkHttpSignature } from './signature-binding.ts';
 
 const NO_GRACE_SECONDS = 0;
 
 /** The bundle has the key and it is valid now. The site's skew applies to the start of its validity, not to the end. */
 export function checkKey(evaluation: Evaluation): Denial | undefined {
   const { evidence, inputs, snapshot } = evaluation;
-  const key = required(evidence.caller).bundleKey;
+  const key = evidence.caller?.bundleKey;
   evaluation.key = key;
+  if (required(evidence.credentials).passport === undefined) evaluation.holder = key?.key;
   return keyDenial(key, inputs.nowSeconds, required(snapshot).skewSeconds);
 }
 
@@ -54,8 +58,12 @@ export function keyDenial(
   return isExpired ? deny('invalid_request_proof', 'key_expired') : undefined;
 }
 
+function passportOf({ evidence }: Evaluation): Passport {
+  return required(required(evidence.credentials).passport);
+}
+
 export function checkPassportSignature(evaluation: Evaluation): Denial | undefined {
-  const { passport } = required(evaluation.evidence.credentials);
+  const passport = passportOf(evaluation);
   const verified = verifyPassport(passport, required(evaluation.key), evaluation);
   if (verified === undefined) return deny('invalid_request_proof', 'passport_signature');
   evaluation.holder = verified.holder;
@@ -89,15 +97,16 @@ function verifyPassport(
 
 const NO_HOLDER = { holder: undefined };
 
-export function checkClaims({ evidence, holder, key }: Evaluation): Denial | undefined {
-  const { passport } = required(evidence.credentials);
+export function checkClaims(evaluation: Evaluation): Denial | undefined {
+  const { holder, key } = evaluation;
+  const passport = passportOf(evaluation);
   return holder !== undefined && passportClaimsAllowed(passport, required(key), holder)
     ? undefined
     : deny('invalid_request_proof', 'claims_not_allowed');
 }
 
 export function checkPassportTimes(evaluation: Evaluation): Denial | undefined {
-  const { claims } = required(evaluation.evidence.credentials).passport;
+  const { claims } = passportOf(evaluation);
   const key = required(evaluation.key);
   const { skewSeconds } = required(evaluation.snapshot);
   const { nowSeconds } = evaluation.inputs;
@@ -114,22 +123,27 @@ export function checkPassportTimes(evaluation: Evaluation): Denial | undefined {
     : undefined;
 }
 
-export function checkAudience({ evidence }: Evaluation): Denial | undefined {
-  const { claims } = required(evidence.credentials).passport;
-  return claims.audience === required(evidence.route).audience
+export function checkAudience(evaluation: Evaluation): Denial | undefined {
+  const { claims } = passportOf(evaluation);
+  return claims.audience === required(evaluation.evidence.route).audience
     ? undefined
     : deny('invalid_request_proof', 'audience');
 }
 
-export function checkProofSignature({ evidence, holder }: Evaluation): Denial | undefined {
-  const { signature, transcriptBytes } = required(evidence.credentials).proof;
+export function checkProofSignature(evaluation: Evaluation): Denial | undefined {
+  const { evidence, holder } = evaluation;
+  const credentials = required(evidence.credentials);
+  if (credentials.passport === undefined) {
+    return checkHttpSignature(evaluation, credentials.signature) ?? checkBlocked(evaluation);
+  }
+  const { signature, transcriptBytes } = credentials.proof;
   return verifySignature(required(holder), transcriptBytes, signature)
     ? undefined
     : deny('invalid_request_proof', 'proof_signature');
 }
 
 export function checkProofTimes({ evidence, inputs, snapshot }: Evaluation): Denial | undefined {
-  const { issuedAtSeconds, expiresAtSeconds } = required(evidence.credentials).proof.transcript;
+  const { issuedAtSeconds, expiresAtSeconds } = proofTermsOf(required(evidence.credentials));
   const { skewSeconds } = required(snapshot);
   const { nowSeconds } = inputs;
   const ttlSeconds = expiresAtSeconds - issuedAtSeconds;

@@ -7,6 +7,7 @@
 import { Agent, type Dispatcher, errors, request } from 'undici';
 import {
   ACK_PATH,
+  ACK_SIGNATURE_HEADER,
   ENFORCED_HEADER,
   INSTANCE_HEADER,
   MAX_STEPS,
@@ -14,16 +15,21 @@ import {
   OPTIONAL_MEMBERS,
   POLL_PATH,
 } from '../../../bundle/format/bundle-limits.ts';
+import type { ChainPosition } from '../../../bundle/format/chain.ts';
+import { type DecisionSummary, SUMMARIES_PATH } from '../../../bundle/format/decision-summary.ts';
 import type {
   Acknowledgement,
   DistributedFile,
   PollAnswer,
   PollQuery,
 } from '../../../bundle/format/distribution-contract.ts';
+import { type KeyUse, LAST_USED_PATH, type LastUsed } from '../../../bundle/format/key-use.ts';
 import { publishedSchema, type ShapeCheck, shapeCheck } from '../../../bundle/format/shape.ts';
 import { parseRetryAfterMs } from '../../../protocol/retry-after.ts';
+import { formatTime } from '../../../protocol/rfc3339.ts';
 import { isJsonObject } from '../../../protocol/strict-json.ts';
 import { ControlFailure } from './control-failure.ts';
+import type { Instance } from './instance.ts';
 
 export interface ControlConnectionOptions {
   /** Origin, without a path. */
@@ -32,8 +38,8 @@ export interface ControlConnectionOptions {
   readonly readToken: () => Promise<string>;
   /** What this verifier enforces although the bundle says observe, for each request; undefined when there is nothing. */
   readonly readEnforced?: (() => Promise<string | undefined>) | undefined;
-  /** Which instance this verifier is, for each request: text of `instance-report.ts`. */
-  readonly readInstance?: (() => string) | undefined;
+  /** Which instance this verifier is. */
+  readonly instance?: Pick<Instance, 'text' | 'sign'> | undefined;
   /** PEM; default: the system's trust store. */
   readonly certificateAuthorities?: string | undefined;
   /** Milliseconds. */
@@ -92,16 +98,56 @@ export class ControlConnection {
   }
 
   /** @throws ControlFailure */
-  async acknowledge(acknowledgement: Acknowledgement, signal: AbortSignal): Promise<void> {
+  acknowledge(acknowledgement: Acknowledgement, signal: AbortSignal): Promise<void> {
+    return this.#acknowledge({ acknowledgement, signal });
+  }
+
+  /** Says that this instance decides no more requests, so that nothing waits for it. @throws ControlFailure */
+  end(position: ChainPosition, signal: AbortSignal): Promise<void> {
+    return this.#acknowledge({
+      acknowledgement: { ...position, outcome: 'accepted' },
+      hasEnded: true,
+      signal,
+    });
+  }
+
+  async #acknowledge(options: Required<Pick<SendOptions, 'acknowledgement'>> & SendOptions): Promise<void> {
     const response = await this.#send(new URL(ACK_PATH, this.#options.url), {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(acknowledgement),
-      signal,
+      body: JSON.stringify(options.acknowledgement),
+      ...options,
     });
     const { statusCode } = response;
     if (statusCode >= 200 && statusCode < 300) await response.body.dump();
     else await refuseUnless(204, response);
+  }
+
+  /** @returns `unsupported` from a Control of an earlier version @throws ControlFailure */
+  summarize(summary: DecisionSummary, signal: AbortSignal): Promise<'taken' | 'unsupported'> {
+    return this.#report(SUMMARIES_PATH, summary, signal);
+  }
+
+  /** Reports last uses of keys, at most `MAX_KEY_USES`. @returns and @throws as {@link summarize} */
+  reportLastUsed(uses: readonly KeyUse[], signal: AbortSignal): Promise<'taken' | 'unsupported'> {
+    const keys = uses.map(({ keyId, usedAtSeconds }) => ({
+      key_id: keyId,
+      used_at: formatTime(usedAtSeconds),
+    }));
+    return this.#report(LAST_USED_PATH, { keys } satisfies LastUsed, signal);
+  }
+
+  async #report(path: string, body: object, signal: AbortSignal): Promise<'taken' | 'unsupported'> {
+    const response = await this.#send(new URL(path, this.#options.url), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal,
+    });
+    const isKnown = response.statusCode !== 404;
+    if (isKnown) await refuseUnless(204, response);
+    await response.body.dump();
+    return isKnown ? 'taken' : 'unsupported';
   }
 
   /** Streams the bytes of a file. @throws ControlFailure, also during the stream */
@@ -123,10 +169,14 @@ export class ControlConnection {
     return this.#options.answerTimeoutMs ?? DEFAULT_ANSWER_TIMEOUT_MS;
   }
 
-  async #send(url: URL, options: SendOptions): Promise<Dispatcher.ResponseData> {
+  async #send(
+    url: URL,
+    { acknowledgement, hasEnded, ...options }: SendOptions,
+  ): Promise<Dispatcher.ResponseData> {
+    const { instance } = this.#options;
     const token = await this.#options.readToken();
     const enforced = await this.#options.readEnforced?.();
-    const instance = this.#options.readInstance?.();
+    const signature = acknowledgement && instance?.sign(acknowledgement, token, hasEnded);
     try {
       return await request(url, {
         dispatcher: this.#agent,
@@ -139,7 +189,8 @@ export class ControlConnection {
           accept: 'application/json',
           [MEMBERS_HEADER]: OPTIONAL_MEMBERS.join(','),
           ...(enforced !== undefined && { [ENFORCED_HEADER]: enforced }),
-          ...(instance !== undefined && { [INSTANCE_HEADER]: instance }),
+          ...(instance !== undefined && { [INSTANCE_HEADER]: instance.text() }),
+          ...(signature !== undefined && { [ACK_SIGNATURE_HEADER]: signature }),
         },
       });
     } catch (error) {
@@ -160,6 +211,9 @@ interface SendOptions {
   readonly method?: 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** That the body holds, to be signed. */
+  readonly acknowledgement?: Acknowledgement;
+  readonly hasEnded?: boolean;
   readonly headersTimeout?: number;
   readonly signal: AbortSignal;
 }

@@ -1,8 +1,21 @@
-/** This process set as an instance of its target. Control shows each of them, and how many replay stores they use. */
-import { randomBytes } from 'node:crypto';
-import { instanceText, MEMORY_STORE } from '../../../bundle/format/instance-report.ts';
+/**
+ * This process set as an instance of its target. Control shows each of them, and how many replay stores they use. It signs what
+ * it acknowledges with a key pair of its own, so that an instance never speaks for another that shares the target's token.
+ */
+import { hash } from 'node:crypto';
+import {
+  type SignedAcknowledgement,
+  signAcknowledgement,
+} from '../../../bundle/format/acknowledgement-signature.ts';
+import type { Acknowledgement } from '../../../bundle/format/distribution-contract.ts';
+import {
+  instanceIdOf,
+  instanceText,
+  MEMORY_STORE,
+  type SigningInstance,
+} from '../../../bundle/format/instance-report.ts';
+import { generateSigningKey } from '../../../protocol/signing.ts';
 
-const ID_BYTES = 16;
 /** Minimum interval between reads: another Redis may answer at the same address. */
 const READ_INTERVAL_MS = 10_000;
 
@@ -11,11 +24,19 @@ export interface InstanceOptions {
   readonly version: string;
   /** Reads the ID of the replay store; undefined for a store in memory. */
   readonly readStoreId: (() => Promise<string>) | undefined;
+  readonly authSite: string;
+  /** Maximum age of the bundle on `realtime` routes. */
+  readonly realtimeStalenessSeconds: number;
+  /** Whether a break-glass key is pinned. */
+  readonly hasBreakGlass: boolean;
 }
 
 export class Instance {
   readonly #options: InstanceOptions;
-  readonly #instanceId = randomBytes(ID_BYTES).toString('base64url');
+  /** Of this run, and kept nowhere. */
+  readonly #key = generateSigningKey('Ed25519');
+  readonly #signing: SigningInstance;
+  readonly #instanceId: string;
   /** As last read. */
   #storeId: string | undefined;
   #isReading = false;
@@ -23,6 +44,10 @@ export class Instance {
 
   constructor(options: InstanceOptions) {
     this.#options = options;
+    const { hasBreakGlass, realtimeStalenessSeconds } = options;
+    const publicKey = Buffer.from(this.#key.publicKey.rawPoint).toString('base64url');
+    this.#signing = { publicKey, realtimeStalenessSeconds, hasBreakGlass };
+    this.#instanceId = instanceIdOf(publicKey);
     this.#readStoreId();
   }
 
@@ -31,7 +56,17 @@ export class Instance {
     this.#readStoreId();
     const { readStoreId, version } = this.#options;
     const replayStore = readStoreId === undefined ? MEMORY_STORE : this.#storeId;
-    return instanceText({ instanceId: this.#instanceId, version, replayStore });
+    return instanceText({ instanceId: this.#instanceId, version, replayStore, signing: this.#signing });
+  }
+
+  /** Header value for an acknowledgement. @param token that the request carries @param hasEnded whether it decides no more requests */
+  sign({ head, outcome, revision }: Acknowledgement, token: string, hasEnded = false): string {
+    const acknowledgement: SignedAcknowledgement = {
+      ...{ authSite: this.#options.authSite, tokenHash: hash('sha256', token, 'base64url') },
+      ...{ instanceId: this.#instanceId, signing: this.#signing },
+      ...{ revision, head, outcome },
+    };
+    return signAcknowledgement(acknowledgement, this.#key, { signedAtMs: Date.now(), hasEnded });
   }
 
   #readStoreId(): void {

@@ -4,7 +4,7 @@
  * Source: docs/design/bundle.md "Distribution".
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { asBundleError, type BundleError } from '../../../bundle/format/bundle-error.ts';
+import { asBundleError, type BundleError, cut } from '../../../bundle/format/bundle-error.ts';
 import { MAX_WAIT_SECONDS } from '../../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../../bundle/format/chain.ts';
 import type { DistributedStep, PollAnswer, PollQuery } from '../../../bundle/format/distribution-contract.ts';
@@ -17,6 +17,7 @@ import type { HighWaterMark } from '../state/high-water-mark.ts';
 import type { PersistedBundle } from '../state/persisted-bundle.ts';
 import { Acknowledger } from './acknowledger.ts';
 import { BaseFetcher } from './base-fetcher.ts';
+import { CommonPosition, type LateWorkers, type WorkerPositions } from './common-position.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { ControlFailure, retryAfterOf } from './control-failure.ts';
 
@@ -36,6 +37,8 @@ export interface RefresherOptions {
   /** First and longest backoff after failures, milliseconds; default 250 and 30,000. */
   readonly retryFirstMs?: number;
   readonly retryMaxMs?: number;
+  /** Time after which workers without the loaded position are reported, milliseconds. */
+  readonly lateAfterMs?: number;
   /** Resolves after the time, or at once when aborted. Default: the timer of Node.js. */
   readonly sleep?: (waitMs: number, signal: AbortSignal) => Promise<void>;
 }
@@ -47,6 +50,8 @@ export interface RefreshListener {
   failed?(activity: RefreshActivity, code: string, text: string): void;
   recovered?(activity: RefreshActivity): void;
   acknowledged?(position: ChainPosition, outcome: 'accepted' | 'refused'): void;
+  /** Workers have not loaded what this process has, which is therefore not acknowledged. */
+  late?(late: LateWorkers): void;
   /** A base was fetched and replaced the previous one. */
   rebased?(revision: number, bytesFetched: number): void;
 }
@@ -56,6 +61,8 @@ export interface RefreshStatus {
   readonly lastContactSeconds: number | undefined;
   /** The first current problem among polls, fetches and acknowledgements. */
   readonly problem: Problem<ControlFailure | BundleError> | undefined;
+  /** Undefined when they follow, and without workers. */
+  readonly late: LateWorkers | undefined;
 }
 
 export type RefreshActivity = 'poll' | 'fetch' | 'acknowledge';
@@ -72,6 +79,7 @@ export class Refresher {
   readonly #backoff: Backoff;
   readonly #acknowledger: Acknowledger;
   readonly #bases: BaseFetcher;
+  readonly #common: CommonPosition;
   #running: Promise<void> | undefined;
   #lastContactSeconds: number | undefined;
   /** ETag of the last response that was applied completely. */
@@ -110,6 +118,11 @@ export class Refresher {
         listener?.acknowledged?.({ revision, head }, outcome);
       },
     });
+    this.#common = new CommonPosition({
+      onRaised: (position) => this.#acknowledger.send({ ...position, outcome: 'accepted' }),
+      onLate: (late) => listener?.late?.(late),
+      lateAfterMs: options.lateAfterMs,
+    });
     this.#bases = new BaseFetcher({
       ...options,
       sleep,
@@ -128,20 +141,40 @@ export class Refresher {
     return {
       lastContactSeconds: this.#lastContactSeconds,
       problem: poll.current ?? fetch.current ?? acknowledge.current,
+      late: this.#common.late(),
     };
   }
 
-  /** Returns at once. Acknowledges the bundle that is loaded at the start. */
-  start(): void {
+  /** Of the worker processes that follow this one: a position is acknowledged when all that run hold it. */
+  get workers(): WorkerPositions {
+    return this.#common;
+  }
+
+  /**
+   * Returns at once. Acknowledges the bundle that is loaded at the start.
+   * @param mark that workers find before this process has loaded anything
+   */
+  start(mark?: ChainPosition): void {
     const { position } = this.#options.loader;
-    if (position !== undefined) this.#acknowledger.send({ ...position, outcome: 'accepted' });
+    if (position !== undefined) this.#common.own(position);
+    else if (mark !== undefined) this.#common.begin(mark);
     this.#running ??= this.#run();
   }
 
+  /** Call it when no more requests are decided. */
   async close(): Promise<void> {
     this.#stop.abort();
+    this.#common.close();
     await Promise.all([this.#running, this.#acknowledger.idle(), this.#bases.idle()]);
+    await this.#sayEnd();
     await this.#options.connection.close();
+  }
+
+  /** Once: a Control that is not there waits for this instance's last possible freshness. */
+  async #sayEnd(): Promise<void> {
+    const { connection, loader } = this.#options;
+    if (loader.position === undefined || this.#lastContactSeconds === undefined) return;
+    await connection.end(loader.position, AbortSignal.timeout(END_TIMEOUT_MS)).catch(() => undefined);
   }
 
   async #run(): Promise<void> {
@@ -173,7 +206,8 @@ export class Refresher {
     const standing = loader.position ?? (await mark.position());
     const sentPosition = this.#needsWhole ? undefined : standing;
     const query: PollQuery = {
-      ...sentPosition,
+      // Control counts it as what this instance decides by, so a worker that is behind counts.
+      ...(sentPosition && this.#common.orOlder(sentPosition)),
       ...this.#baseRevision(),
       wait_seconds: this.#etag === undefined ? 0 : waitSeconds,
     };
@@ -206,7 +240,7 @@ export class Refresher {
     const isRefused = isNew && (await this.#follow(answer, before));
     const after = loader.position;
     if (after !== undefined && !isSame(after, before) && !isRefused) {
-      this.#acknowledger.send({ ...after, outcome: 'accepted' });
+      this.#common.own(after);
     }
     const { freshness } = answer;
     const isNews = await this.#offerStatement(freshness);
@@ -234,8 +268,11 @@ export class Refresher {
    * @throws ControlFailure, BundleError when it could not be tried
    */
   async #follow(answer: PollAnswer, from: ChainPosition | undefined): Promise<boolean> {
-    const { steps, whole } = answer;
+    const { whole } = answer;
+    // Polls send what the last worker holds, so that the first steps may be known.
+    const steps = answer.steps.filter(({ revision }) => revision > (from?.revision ?? 0));
     const needsWhole = from === undefined || this.#needsWhole || whole?.required === true;
+    if (!needsWhole && steps.length === 0 && answer.steps.length > 0) return false;
     if (!needsWhole && steps.length > 0) {
       const refused = await this.#options.loader.advance(steps.map(asDocument));
       if (refused !== undefined) this.#refused(answer, refused, 'steps');
@@ -255,7 +292,8 @@ export class Refresher {
   /** @throws BundleError of a transient kind, so that the same is tried again */
   #refused(answer: PollAnswer, error: BundleError, what: 'steps' | 'whole'): void {
     const { revision, head } = answer;
-    const detail = error.message.slice(0, MOST_DETAIL_CHARACTERS);
+    // Control takes neither half a character nor control characters.
+    const detail = cut(error.message, MOST_DETAIL_CHARACTERS).replaceAll(/[\p{Cs}\p{Cc}]/gu, '\ufffd');
     this.#acknowledger.send({ revision, head, outcome: 'refused', code: error.code, detail });
     if (PASSING.has(error.code)) throw error;
     if (what === 'steps') this.#needsWhole = true;
@@ -273,6 +311,7 @@ export class Refresher {
 }
 
 const MOST_DETAIL_CHARACTERS = 512;
+const END_TIMEOUT_MS = 1000;
 /** Time of a poll and of loading its result, plus a second, because statements have whole seconds. */
 const RENEW_MS = 2000;
 /** Maximum wait while a route is denied as stale, or nothing is loaded. */

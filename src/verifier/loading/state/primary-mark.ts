@@ -15,6 +15,7 @@ export class PrimaryMark implements HighWaterMark {
   readonly #file: FileMarkOptions;
   readonly #waitMs: number;
   #known: ChainPosition | undefined;
+  #hasLooked = false;
 
   constructor(file: FileMarkOptions, waitMs = DEFAULT_WAIT_MS) {
     this.#file = file;
@@ -24,11 +25,17 @@ export class PrimaryMark implements HighWaterMark {
   /** Reads the file each time, because the primary writes it. @throws BundleError */
   async position(): Promise<ChainPosition | undefined> {
     this.#known = await new FileMark(this.#file).position();
+    this.#hasLooked = true;
     return this.#known;
   }
 
-  /** Waits until the primary has raised the mark this far. @throws BundleError `mark_unavailable` after the timeout */
+  /**
+   * Waits until the primary has raised the mark to this position. Rejects a position that the worker found before there was a mark,
+   * if the primary is newer by now: `CommonPosition` assumes that such a worker uses nothing older than the primary's first bundle.
+   * @throws BundleError `mark_unavailable` for a rejected position, and after the timeout
+   */
   async raise(position: ChainPosition): Promise<void> {
+    const hadNone = this.#hasLooked && this.#known === undefined;
     const deadline = performance.now() + this.#waitMs;
     while (!reaches(this.#known, position) && !reaches(await this.position(), position)) {
       if (performance.now() > deadline) {
@@ -37,6 +44,8 @@ export class PrimaryMark implements HighWaterMark {
       }
       await sleep(LOOK_INTERVAL_MS);
     }
+    const isPassed = this.#known !== undefined && this.#known.revision > position.revision;
+    if (hadNone && isPassed) throw bundleError('mark_unavailable', MARK_FILE, '', 'the primary is further');
   }
 }
 

@@ -295,7 +295,10 @@ export function targetCases({ read, write, ground }: Bench): void {
         revision: null,
       },
       ...{ firstSeenAtMs: NOW_MS, lastSeenAtMs: NOW_MS },
+      ...{ publicKey: null, realtimeStalenessSeconds: null, breakGlass: null, freshUntilMs: null },
+      ...{ ackedRevision: null, ackedHead: null, ackedAtMs: null, signedAtMs: null },
     };
+    const acked = { ackedRevision: 7, ackedHead: 'h', ackedAtMs: NOW_MS, signedAtMs: NOW_MS };
     const later = { ...instance, replayStore: 'memory', revision: 7, lastSeenAtMs: NOW_MS + 1 };
     await write(async ({ targetInstances, targets }) => {
       for (const each of [target, gone]) await targets.add(each);
@@ -306,17 +309,58 @@ export function targetCases({ read, write, ground }: Bench): void {
       ]);
       await targetInstances.put([later]);
       await targetInstances.remove({ ...instance, instanceId: 'b' });
+      await targetInstances.putAcknowledged([{ ...later, ...acked }]);
+      await targetInstances.put([later]);
       await targets.change(gone, { state: 'detached' }, NOW_MS);
     });
     await read(async ({ targetInstances }) => {
       expect(await targetInstances.ofSite(siteId, NOW_MS - 1)).toHaveLength(2);
-      expect(await targetInstances.ofSite(siteId, NOW_MS)).toEqual([later]);
-      expect(await targetInstances.ofAttached([target.id, gone.id])).toEqual(new Map([[target.id, [later]]]));
+      const kept = { ...later, ...acked };
+      expect(await targetInstances.ofSite(siteId, NOW_MS)).toEqual([kept]);
+      expect(await targetInstances.ofAttached([target.id, gone.id])).toEqual(new Map([[target.id, [kept]]]));
     });
     await write(({ targetInstances }) => targetInstances.removeAll(target.id));
     expect(await read(({ targetInstances }) => targetInstances.ofSite(siteId, 0))).toHaveLength(1);
     await write(({ sites }) => sites.remove(siteId));
     expect(await read(({ targetInstances }) => targetInstances.ofSite(siteId, 0))).toEqual([]);
+  });
+
+  it('counts of decisions', async () => {
+    const { siteId } = await ground();
+    const [target, gone] = [targetRow(siteId, 'edge'), targetRow(siteId, 'gone')];
+    const row = (targetId: string, startSeconds: number, allowed: number) => ({
+      ...{ spanSeconds: 60, startSeconds, targetId, siteId, allowed },
+      ...{ denied: 2, observed: 3, dropped: 4, summary: '{}' },
+    });
+    await write(async ({ decisionSummaries, routes, targets }) => {
+      for (const each of [target, gone]) await targets.add(each);
+      await targets.change(gone, { state: 'detached' }, NOW_MS);
+      await routes.add({
+        siteId,
+        routeId: 'orders',
+        definition: '{}',
+        observeUntilSeconds: null,
+        ...VERSIONED,
+      });
+      await decisionSummaries.put([row(target.id, 60, 1), row(gone.id, 60, 10), row(target.id, 120, 5)]);
+      await decisionSummaries.put([row(target.id, 60, 7)]);
+    });
+    const period = { siteId, spanSeconds: 60, fromSeconds: 60, untilSeconds: 180 };
+    await read(async ({ decisionSummaries }) => {
+      expect(await decisionSummaries.attached([target.id, gone.id])).toEqual(new Set([target.id]));
+      expect(await decisionSummaries.routesAmong(siteId, ['orders', 'x'])).toEqual(new Set(['orders']));
+      expect(await decisionSummaries.find(target.id, 60, 60)).toEqual(row(target.id, 60, 7));
+      expect(await decisionSummaries.totals(period)).toEqual([
+        { startSeconds: 60, allowed: 17, denied: 4, observed: 6, dropped: 8, targets: 2 },
+        { startSeconds: 120, allowed: 5, denied: 2, observed: 3, dropped: 4, targets: 1 },
+      ]);
+      const first = await decisionSummaries.rowsWithin(period, undefined, 2);
+      expect(first.map(({ targetId }) => targetId)).toEqual([target.id, gone.id].sort());
+      expect(await decisionSummaries.rowsWithin(period, first[1], 2)).toEqual([row(target.id, 120, 5)]);
+    });
+    expect(await write(({ decisionSummaries }) => decisionSummaries.prune(60, 120))).toBe(2);
+    await write(({ sites }) => sites.remove(siteId));
+    expect(await read(({ decisionSummaries }) => decisionSummaries.totals(period))).toEqual([]);
   });
 }
 

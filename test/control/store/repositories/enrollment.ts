@@ -9,6 +9,7 @@ import {
   NOW_SECONDS,
   policyRow,
   sourceRow,
+  targetRow,
 } from '../../../support/control/store-rows.ts';
 import { NOW_MS } from '../databases.ts';
 import { ALL, type Bench, pages } from './bench.ts';
@@ -180,6 +181,39 @@ export function keyCases({ read, write, ground }: Bench): void {
     expect(await write((tx) => tx.keys.prune(long))).toBe(PRUNED_AT_ONCE);
     expect(await write((tx) => tx.keys.prune(long))).toBe(1);
     expect(ids(await read((tx) => tx.keys.ofSite(siteId, ALL)))).toEqual([kept.keyId]);
+  });
+
+  it('last uses of keys, a target each', async () => {
+    const { siteId } = await ground();
+    const other = await ground();
+    const [used, unused, elsewhere] = [keyRow(siteId), keyRow(siteId), keyRow(other.siteId)];
+    const [edge, west, gone] = ['edge', 'west', 'gone'].map((name) => targetRow(siteId, name));
+    if (edge === undefined || west === undefined || gone === undefined) throw new Error('no targets');
+    await write(async ({ keys, targets }) => {
+      await keys.addAll([used, unused, elsewhere]);
+      for (const each of [edge, west, gone]) await targets.add(each);
+      await targets.change(gone, { state: 'detached' }, NOW_MS);
+    });
+    const at = ({ keyId }: { readonly keyId: string }, usedAtSeconds: number) => ({ keyId, usedAtSeconds });
+    await write(async ({ keyUses }) => {
+      await keyUses.put(edge.id, [at(used, 120), at(elsewhere, 120), at({ keyId: 'dk_unknown' }, 120)]);
+      await keyUses.put(edge.id, [at(used, 60)]);
+      await keyUses.put(west.id, [at(used, 180)]);
+      await keyUses.put(gone.id, [at(used, 240), at(unused, 240)]);
+      await keyUses.put(edge.id, []);
+    });
+    await read(async ({ keys, keyUses }) => {
+      const all = [used, unused, elsewhere].map(({ keyId }) => keyId);
+      expect(await keyUses.lastOf(all)).toEqual(new Map([[used.keyId, 180]]));
+      expect(await keyUses.byTarget(used.keyId)).toEqual([
+        { targetId: west.id, name: 'west', usedAtSeconds: 180 },
+        { targetId: edge.id, name: 'edge', usedAtSeconds: 120 },
+      ]);
+      // The key itself is not written.
+      expect(await keys.find(used.keyId)).toEqual(used);
+    });
+    await write(({ sites }) => sites.remove(siteId));
+    expect(await read(({ keyUses }) => keyUses.lastOf([used.keyId]))).toEqual(new Map());
   });
 
   it('all keys of a source are revoked, with every key ID of their public keys', async () => {

@@ -69,6 +69,15 @@ export function distributionCases({ read, write, ground }: Bench): void {
       keys: null,
       firstKey: null,
     });
+    const ends = {
+      ...{ siteId, revision: 3, expiresEndSeconds: 9, boundedEndSeconds: 5, realtimeEndSeconds: 4 },
+      ...{ freshSeconds: 3, skewSeconds: 1 },
+    };
+    const limits = {
+      ...{ lifetimeSeconds: 8, boundedSeconds: 2, realtimeSeconds: 1 },
+      ...{ longestRealtimeSeconds: 10, unlimitedSeenSeconds: 0 },
+    };
+    const bound = { ...ends, ...limits };
     const freshness = { siteId, revision: 3, head: 'h3', asOfSeconds: NOW_SECONDS, document: '{}' };
     await write(async ({ distribution }) => {
       for (const revision of [1, 2, 3]) await distribution.addStep(step(revision, revision * 10));
@@ -79,6 +88,20 @@ export function distributionCases({ read, write, ground }: Bench): void {
       }
       await distribution.putFreshness({ ...freshness, revision: 2 });
       await distribution.putFreshness(freshness);
+    });
+    await write(async ({ signedBounds }) => {
+      expect(await signedBounds.hold(siteId)).toBeUndefined();
+      await signedBounds.addIfNone({ ...bound, revision: 2 });
+      await signedBounds.addIfNone({ ...bound, revision: 1 });
+      expect(await signedBounds.hold(siteId)).toMatchObject({ revision: 2 });
+      await signedBounds.put(bound);
+      expect(await signedBounds.hold(siteId)).toEqual(bound);
+      await signedBounds.putOfRevocation(ends);
+    });
+    await read(async ({ signedBounds }) => {
+      expect(await signedBounds.find(siteId)).toEqual(bound);
+      expect(await signedBounds.ofSites([siteId, 'other'])).toEqual([bound]);
+      expect(await signedBounds.ofRevocation(siteId, 3)).toEqual(ends);
     });
     await read(async ({ distribution, publication }) => {
       expect(await distribution.step(siteId, 2)).toEqual(step(2, 20));
@@ -190,11 +213,13 @@ export function publicationCases({ read, write, ground }: Bench): void {
       await tx.keys.add(key);
       await tx.changes.record(siteId, { kind: 'key', keyId: key.keyId }, NOW_MS);
     });
-    const held = () => read((tx) => tx.propagation.heldByAll(siteId));
+    const held = () => read((tx) => tx.propagation.heldByAll(siteId, 0));
     expect(await held()).toEqual({ attached: 2, revision: 0, least: undefined });
     const version = () => read((tx) => tx.propagation.versionOfTargets(siteId));
     const before = await version();
     const [a, b] = targets.map(({ id }) => id) as [string, string];
+    expect(await read((tx) => tx.targets.ofSite(siteId))).toHaveLength(3);
+    expect(await read((tx) => tx.targets.ofIds([a, 'tgt_unknown']))).toMatchObject([{ id: a }]);
     await write(async ({ propagation }) => {
       await propagation.noteTargets([a, gone.id], { ackedRevision: 5 });
       await propagation.noteTargets([], { ackedRevision: 9 });

@@ -1,4 +1,5 @@
 /** Tests the parts of a primary and its workers that need no processes. */
+import cluster from 'node:cluster';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,9 +15,35 @@ import {
   parsePrimaryMessage,
   parseWorkerMessage,
 } from '../../../../src/enforcement/programs/verifier/workers/worker-messages.ts';
+import { WorkerPool } from '../../../../src/enforcement/programs/verifier/workers/worker-pool.ts';
+import { createLogger } from '../../../../src/process/telemetry/logger.ts';
 import { FileMark, MARK_FILE } from '../../../../src/verifier/loading/state/high-water-mark.ts';
 import { PrimaryMark } from '../../../../src/verifier/loading/state/primary-mark.ts';
 import { createVerifierMetrics } from '../../../../src/verifier/verifier-metrics.ts';
+import { waitUntil } from '../../../support/wait.ts';
+
+it('a worker that cannot be started counts as ended, and is tried again', async () => {
+  const told: string[] = [];
+  // The system refuses the process, as it does without memory or process IDs.
+  cluster.setupPrimary({ cwd: '/nonexistent' });
+  const pool = new WorkerPool({
+    size: 1,
+    logger: createLogger('silent'),
+    stdout: undefined,
+    onRestart: () => told.push('restart'),
+    onReport: undefined,
+    positions: {
+      started: () => told.push('started'),
+      loaded: () => undefined,
+      ended: () => told.push('ended'),
+    },
+  });
+  void pool.start();
+  await waitUntil(() => told.length >= 5);
+  await pool.stop(0);
+  expect(told.slice(0, 5)).toEqual(['started', 'ended', 'restart', 'started', 'ended']);
+  expect(pool.check().problem).toMatch(/^1 of 1 workers do not run/);
+});
 
 describe('metrics of several processes', () => {
   it('stand together by name, each with its label', () => {
@@ -189,9 +216,14 @@ it('what is no message is not listened to', () => {
     { ...state, checks: [{ name: 'bundle', routes: [1] }] },
     { ...state, checks: [{ name: 'bundle', bundle: { ...loaded.bundle, revision: '7' } }] },
     { kind: 'metrics', id: '1', text: '' },
+    { kind: 'loaded' },
+    { kind: 'loaded', position: { revision: '7', head: 'h' } },
+    { kind: 'loaded', position: { revision: 7 } },
   ]) {
     expect(parseWorkerMessage(value)).toBeUndefined();
   }
+  const position = { revision: 7, head: 'h' };
+  expect(parseWorkerMessage({ kind: 'loaded', position })).toEqual({ kind: 'loaded', position });
   expect(parseWorkerMessage({ kind: 'hearing' })).toEqual({ kind: 'hearing' });
   for (const message of [{ kind: 'scrape', id: 2 }, { kind: 'leave' }, { kind: 'close' }]) {
     expect(parsePrimaryMessage(message)).toEqual(message);

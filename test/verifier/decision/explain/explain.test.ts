@@ -98,6 +98,9 @@ it('of the bundle, how old it is and may be', () => {
   const { freshness } = explainNow(facts, sound);
   expect(freshness?.ageSeconds).toBe(NOW_SECONDS - sound.freshAsOfSeconds);
   expect(freshness?.limitSeconds).toBeGreaterThan(0);
+  const { facts: toFuture } = signRequest(keys, { caller: 'billing', route: 'future' });
+  // An unknown freshness class denies at any age.
+  expect(explainNow(toFuture, sound).freshness).toEqual({ ...freshness, limitSeconds: undefined });
 });
 
 it('of a request that leads nowhere, nothing about rules, attributes, lines, or another moment', () => {
@@ -154,8 +157,8 @@ it(`${TRIES} requests with one thing changed`, () => {
 
 it('lines are those of the text that is signed', () => {
   const { facts, transcriptText } = signRequest(keys, { caller: 'broker', route: 'tenants' });
-  const { credentials } = explainNow(facts, sound);
-  const lines = credentials === undefined ? [] : transcriptLines(credentials.proof.transcript);
+  const credentials = explainNow(facts, sound).credentials;
+  const lines = credentials?.passport === undefined ? [] : transcriptLines(credentials.proof.transcript);
   const text = ['transcript-v1', ...lines.map(([name, value]) => `${name}=${value}`), ''].join('\n');
   expect(text).toBe(transcriptText);
 });

@@ -17,14 +17,17 @@ import { usageError } from '../../../../process/program/errors.ts';
 import type { CliContext } from '../../../../process/program/output.ts';
 import { stopped, untilStopped } from '../../../../process/program/stop-signal.ts';
 import { renderMetrics } from '../../../../process/telemetry/instruments.ts';
-import { createLogger } from '../../../../process/telemetry/logger.ts';
+import { createLogger, type Logger } from '../../../../process/telemetry/logger.ts';
 import { type OpenBundle, openBundle } from '../../../../verifier/assembly/open-bundle.ts';
 import { openObservations, readingOf } from '../../../../verifier/assembly/open-verifier.ts';
+import { lockState } from '../../../../verifier/assembly/state-lock.ts';
 import {
   bundleCheck,
   controlCheck,
   listenerCheck,
+  observationChecks,
 } from '../../../../verifier/assembly/verifier-readiness.ts';
+import type { Observations } from '../../../../verifier/observation/observations.ts';
 import { createVerifierMetrics, createWorkerMetrics } from '../../../../verifier/verifier-metrics.ts';
 import { type EnforcementPlan, planEnforcement } from '../../enforcement-plan.ts';
 import { planVerifierServers } from '../verifier-process.ts';
@@ -39,25 +42,45 @@ export function runPrimary(settings: VerifierSettings, context: CliContext): Pro
 
 async function leadWorkers(
   settings: VerifierSettings,
-  { version }: CliContext,
+  context: CliContext,
   stop: AbortSignal,
 ): Promise<void> {
-  const { admin: adminAddress, setup } = await planWorkers(settings);
+  const plan = await planWorkers(settings);
   const logger = createLogger(settings.logLevel);
+  const release = await lockState(plan.setup.stateDirectory, logger);
+  await lead(settings, plan, { context, logger, stop }).finally(release);
+}
+
+interface Leading {
+  readonly context: CliContext;
+  readonly logger: Logger;
+  readonly stop: AbortSignal;
+}
+
+/** Needs the lock of the state directory. */
+async function lead(
+  settings: VerifierSettings,
+  { admin: adminAddress, setup }: EnforcementPlan,
+  { context: { version }, logger, stop }: Leading,
+): Promise<void> {
   const { realtimeStalenessSeconds } = setup;
   const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
   metrics.registry.setDefaultLabels({ worker: 'primary' });
   const workerMetrics = createWorkerMetrics(metrics.registry, () => pool.runningCount());
-  const bundle = await openBundle(setup, logger, metrics, await openObservations(setup, logger));
+  const observations = await openObservations(setup, logger);
+  const bundle = await openBundle(setup, logger, metrics, observations);
   const pool = new WorkerPool({
     size: settings.workers,
     logger,
     stdout: setup.audit.file === '-' ? process.stdout : undefined,
     onRestart: () => workerMetrics.restarted(),
+    onReport: bundle.mergeReport,
+    positions: bundle.workers,
   });
-  createReadinessMetrics(metrics.registry, () => [...primaryChecks(bundle), pool.check()]);
+  const ownChecks = () => primaryChecks(bundle, observations);
+  createReadinessMetrics(metrics.registry, () => [...ownChecks(), pool.check()]);
   const readiness = () => {
-    const own = { process: 'primary', checks: [...primaryChecks(bundle), listenerCheck(stop.aborted)] };
+    const own = { process: 'primary', checks: [...ownChecks(), listenerCheck(stop.aborted)] };
     return [...mergeChecks([own, ...pool.states()]), pool.check()];
   };
   const scrape = async () => {
@@ -66,6 +89,7 @@ async function leadWorkers(
   };
   const reopen = () => pool.signal('SIGHUP');
   await bundle.start();
+  observations.watch();
   let admin: AdminListener | undefined;
   try {
     admin = await openAdminListener({ ...adminAddress, readiness, metrics: scrape }).catch(
@@ -88,15 +112,22 @@ async function leadWorkers(
   } finally {
     await pool.stop(stop.aborted ? settings.drainTimeoutMs : 0);
     process.off('SIGHUP', reopen);
-    await Promise.all([bundle.close(), admin?.close()]);
+    await Promise.all([bundle.close(), observations.close(), admin?.close()]);
   }
   logger.info('stopped');
 }
 
-/** Checks of loading and refreshing, which only the primary does. */
-function primaryChecks({ loader, refreshStatus }: OpenBundle): readonly ReadinessCheck[] {
+/** Checks of loading, refreshing and the latch, which only the primary does. */
+function primaryChecks(
+  { loader, refreshStatus }: OpenBundle,
+  observations: Observations,
+): readonly ReadinessCheck[] {
   const refresh = refreshStatus();
-  return [bundleCheck(loader.status()), ...(refresh === undefined ? [] : [controlCheck(refresh)])];
+  return [
+    bundleCheck(loader.status()),
+    ...(refresh === undefined ? [] : [controlCheck(refresh)]),
+    ...observationChecks(observations.status()),
+  ];
 }
 
 /** Validates the settings once, before any worker starts. @throws CliError */
@@ -105,12 +136,6 @@ async function planWorkers(settings: VerifierSettings): Promise<EnforcementPlan>
     throw usageError(
       'workers_need_redis',
       '--workers above 1 needs --replay redis://…: memory is for one process',
-    );
-  }
-  if (settings.allowObserve.length > 0 || settings.allowObserveUnmatched !== undefined) {
-    throw usageError(
-      'observe_with_workers',
-      '--allow-observe needs --workers 1: only one process keeps what was enforced before',
     );
   }
   if (settings.observePathsFile !== undefined) {

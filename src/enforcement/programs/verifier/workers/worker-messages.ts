@@ -1,6 +1,10 @@
 /** Messages between the primary and its workers. A message of any other form is ignored. */
+import type { ChainPosition } from '../../../../bundle/format/chain.ts';
+import { parseSummary } from '../../../../bundle/format/decision-summary.ts';
+import { type KeyUse, MAX_KEY_USES } from '../../../../bundle/format/key-use.ts';
 import type { ReadinessCheck } from '../../../../process/admin/admin-server.ts';
 import { isJsonObject } from '../../../../protocol/strict-json.ts';
+import type { WorkerReport } from '../../../../verifier/summaries/worker-counts.ts';
 
 /** Environment variable that holds a worker's number, from 1. */
 export const WORKER_NUMBER = 'PROOFGATE_WORKER_NUMBER';
@@ -11,6 +15,9 @@ export type WorkerMessage =
   /** Sent several times a second; also the worker's heartbeat. */
   | { readonly kind: 'state'; readonly address: string; readonly checks: readonly ReadinessCheck[] }
   | { readonly kind: 'metrics'; readonly id: number; readonly text: string }
+  | WorkerReport
+  /** The worker decides by this bundle from now on. */
+  | { readonly kind: 'loaded'; readonly position: ChainPosition }
   /** The worker could not start, and the settings make a retry useless. */
   | { readonly kind: 'failed'; readonly code: string; readonly message: string };
 
@@ -23,7 +30,7 @@ export type PrimaryMessage =
 
 export function parseWorkerMessage(value: unknown): WorkerMessage | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { address, checks, code, id, kind, message, text } = value;
+  const { address, checks, code, id, kind, message, text, uses } = value;
   switch (kind) {
     case 'hearing':
       return { kind };
@@ -33,6 +40,18 @@ export function parseWorkerMessage(value: unknown): WorkerMessage | undefined {
         : undefined;
     case 'metrics':
       return typeof id === 'number' && typeof text === 'string' ? { kind, id, text } : undefined;
+    case 'counted': {
+      const summary = parseSummary(value.summary);
+      return summary && { kind, summary };
+    }
+    case 'used':
+      return Array.isArray(uses) && uses.length <= MAX_KEY_USES && uses.every(isUse)
+        ? { kind, uses }
+        : undefined;
+    case 'loaded': {
+      const position = parsePosition(value.position);
+      return position && { kind, position };
+    }
     case 'failed':
       return typeof code === 'string' && typeof message === 'string' ? { kind, code, message } : undefined;
     default:
@@ -52,6 +71,18 @@ export function parsePrimaryMessage(value: unknown): PrimaryMessage | undefined 
     default:
       return undefined;
   }
+}
+
+function isUse(value: unknown): value is KeyUse {
+  return isJsonObject(value) && typeof value.keyId === 'string' && typeof value.usedAtSeconds === 'number';
+}
+
+function parsePosition(value: unknown): ChainPosition | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { head, revision } = value;
+  return typeof head === 'string' && typeof revision === 'number' && Number.isSafeInteger(revision)
+    ? { revision, head }
+    : undefined;
 }
 
 function isBundle(value: unknown): boolean {

@@ -9,6 +9,8 @@ import { closeLostHandoffs } from '../../../../process/node-internals/cluster-ha
 import { Backoff, NO_JITTER } from '../../../../process/program/backoff.ts';
 import { CliError } from '../../../../process/program/errors.ts';
 import type { Logger } from '../../../../process/telemetry/logger.ts';
+import type { WorkerPositions } from '../../../../verifier/loading/refresh/common-position.ts';
+import type { WorkerReport } from '../../../../verifier/summaries/worker-counts.ts';
 import { type ProcessState, relayLines } from './merged-reports.ts';
 import {
   type PrimaryMessage,
@@ -23,6 +25,10 @@ export interface WorkerPoolOptions {
   /** Destination of workers' standard output, line by line; undefined when they inherit the primary's. */
   readonly stdout: Writable | undefined;
   readonly onRestart: () => void;
+  /** Receives what a worker counted of its decisions. */
+  readonly onReport: ((report: WorkerReport) => void) | undefined;
+  /** Follows which bundle each worker holds, from its fork to its end. */
+  readonly positions: WorkerPositions | undefined;
 }
 
 /** A numbered slot of the pool: a restarted worker gets the slot of the one that died. */
@@ -88,10 +94,18 @@ export class WorkerPool {
   }
 
   #fork(seat: Seat): void {
-    const { logger, stdout } = this.#options;
-    const worker = cluster.fork({ [WORKER_NUMBER]: String(seat.number) });
-    closeLostHandoffs(worker);
+    const { positions, stdout } = this.#options;
     const startedMs = performance.now();
+    // Before it runs, so that it does not load something of which the primary knows nothing.
+    positions?.started(seat.number);
+    let worker: Worker;
+    try {
+      worker = cluster.fork({ [WORKER_NUMBER]: String(seat.number) });
+    } catch (error) {
+      this.#ended(seat, startedMs, errnoOf(error), null);
+      return;
+    }
+    closeLostHandoffs(worker);
     seat.worker = worker;
     seat.checks = undefined;
     seat.heardMs = startedMs;
@@ -100,19 +114,28 @@ export class WorkerPool {
       const message = parseWorkerMessage(value);
       if (message !== undefined) this.#hear(seat, worker, message);
     });
-    // The channel of a killed worker fails; the `exit` event handles its end.
-    worker.on('error', () => undefined);
-    worker.once('exit', (code, signal) => {
-      seat.worker = undefined;
-      seat.checks = undefined;
-      const isClosing = this.#farewell === 'close';
-      // An orderly exit after `close` is expected.
-      if (isClosing && (code === 0 || !this.#hasStarted)) return;
-      if (performance.now() - startedMs >= SOUND_AFTER_MS) seat.backoff.reset();
-      const restart_ms = isClosing ? undefined : seat.backoff.failed();
-      logger.error({ worker: seat.number, code, signal, restart_ms }, 'a worker has ended');
-      if (restart_ms !== undefined) this.#restart(seat, restart_ms);
+    // The channel of a killed worker fails, and its `exit` event follows. A process that could not be started has none.
+    worker.on('error', (error) => {
+      if (worker.process.pid === undefined) worker.emit('exit', errnoOf(error), null);
     });
+    worker.once('exit', (code: number | null, signal: string | null) =>
+      this.#ended(seat, startedMs, code, signal),
+    );
+  }
+
+  /** @param code of the process; negative: why it could not be started, as the system's error number */
+  #ended(seat: Seat, startedMs: number, code: number | null, signal: string | null): void {
+    const { logger, positions } = this.#options;
+    seat.worker = undefined;
+    seat.checks = undefined;
+    positions?.ended(seat.number);
+    const isClosing = this.#farewell === 'close';
+    // An orderly exit after `close` is expected.
+    if (isClosing && (code === 0 || !this.#hasStarted)) return;
+    if (performance.now() - startedMs >= SOUND_AFTER_MS) seat.backoff.reset();
+    const restart_ms = isClosing ? undefined : seat.backoff.failed();
+    logger.error({ worker: seat.number, code, signal, restart_ms }, 'a worker has ended');
+    if (restart_ms !== undefined) this.#restart(seat, restart_ms);
   }
 
   #restart(seat: Seat, delayMs: number): void {
@@ -135,6 +158,14 @@ export class WorkerPool {
         return;
       case 'metrics':
         this.#scrapes.get(message.id)?.(message.text);
+        return;
+      case 'counted':
+      case 'used':
+        this.#options.onReport?.(message);
+        return;
+      case 'loaded':
+        // A message of a worker that has ended may come after its end.
+        if (seat.worker === worker) this.#options.positions?.loaded(seat.number, message.position);
         return;
       case 'failed':
         // After all workers have started, a failed worker is restarted like one that died.
@@ -227,6 +258,11 @@ export class WorkerPool {
 
 function tell(worker: Worker, message: PrimaryMessage): void {
   if (worker.isConnected()) worker.send(message, () => undefined);
+}
+
+function errnoOf(error: unknown): number {
+  const errno = error instanceof Error && 'errno' in error ? error.errno : undefined;
+  return typeof errno === 'number' ? errno : -1;
 }
 
 function isRunning({ checks, heardMs }: Seat): boolean {

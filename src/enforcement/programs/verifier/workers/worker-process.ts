@@ -1,9 +1,12 @@
 /** Runs a worker: a verifier without the primary's tasks, and the worker's end of the channel to the primary. */
+import type { ChainPosition } from '../../../../bundle/format/chain.ts';
 import type { AdminListener, AdminOptions } from '../../../../process/admin/admin-server.ts';
 import { type CliError, EXIT_CODES, toCliError } from '../../../../process/program/errors.ts';
 import type { Shutdown } from '../../../../process/program/graceful-shutdown.ts';
 import type { CliContext } from '../../../../process/program/output.ts';
 import { leaveSignalsToParent, stopped } from '../../../../process/program/stop-signal.ts';
+import type { PrimaryLink } from '../../../../verifier/assembly/open-bundle.ts';
+import type { WorkerReport } from '../../../../verifier/summaries/worker-counts.ts';
 import { runVerifier } from '../verifier-process.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
 import { parsePrimaryMessage, WORKER_NUMBER, type WorkerMessage } from './worker-messages.ts';
@@ -18,6 +21,7 @@ export async function runWorker(settings: VerifierSettings, context: CliContext)
     await runVerifier(settings, context, {
       worker: process.env[WORKER_NUMBER] ?? '',
       runUntilShutdown: (_, run) => run(channel.shutdown),
+      primary: channel,
       openAdmin: async (options, address) => channel.report(options, address),
       logStart: (logger, { addresses: { http_listen, listen }, authSite, version }) =>
         logger.info({ version, listen, http_listen, auth_site: authSite }, 'worker listening'),
@@ -40,8 +44,8 @@ export interface ChannelEnd {
   send?(message: unknown, done: () => void): boolean;
 }
 
-/** Reports readiness and metrics, and receives shutdown messages. */
-export class WorkerChannel {
+/** Reports readiness, metrics and what is loaded, and receives shutdown messages. */
+export class WorkerChannel implements PrimaryLink {
   readonly #end: ChannelEnd;
   readonly #leaving = new AbortController();
   readonly #closing = new AbortController();
@@ -87,6 +91,15 @@ export class WorkerChannel {
         clearInterval(timer);
       },
     };
+  }
+
+  /** Sends what was counted of decisions to the primary. */
+  handOver(report: WorkerReport): void {
+    this.#send(report);
+  }
+
+  loaded(position: ChainPosition): void {
+    this.#send({ kind: 'loaded', position });
   }
 
   /** Sends the error to the primary, which exits with the same one if the workers have not all started yet. */

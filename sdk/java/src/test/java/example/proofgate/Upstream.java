@@ -1,0 +1,156 @@
+package example.proofgate;
+
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** A server that denies requests which do not fit their proof, and keeps all of them. Its answers are raw. */
+final class Upstream implements AutoCloseable {
+    /** A request as it arrived, with header names in lower case; the transcript is empty without a proof. */
+    record Arrived(String method, String target, Map<String, List<String>> headers, byte[] body) {
+        String header(String name) {
+            return headers.containsKey(name) ? String.join(",", headers.get(name)) : null;
+        }
+
+        String signature() {
+            return header("x-proofgate-signature");
+        }
+
+        Map<String, String> transcript() {
+            Map<String, String> lines = new HashMap<>();
+            byte[] text = Syntax.decodeBase64url(header("x-proofgate-transcript") + "").orElse(new byte[0]);
+            for (String line : new String(text, StandardCharsets.US_ASCII).split("\n")) {
+                if (line.contains("=")) lines.put(line.substring(0, line.indexOf('=')), line.substring(line.indexOf('=') + 1));
+            }
+            return lines;
+        }
+
+        boolean fits() {
+            Map<String, String> signed = transcript();
+            boolean isHashed = body.length > 0 || method.equals("POST");
+            String content = isHashed ? Syntax.encodeBase64url(Syntax.sha256(body)) : "-";
+            return method.equals(signed.get("method")) && target.equals(signed.get("target"))
+                && header("host").equals(signed.get("authority"))
+                && ("upload".equals(signed.get("route-id")) ? "-" : content).equals(signed.get("content-sha256"));
+        }
+    }
+
+    interface Answer {
+        /** An answer without the version of the status line. */
+        String to(Arrived request);
+    }
+
+    /** What happens to the second request of a connection, once. */
+    record Fault(boolean isBeforeBody, boolean isReset, boolean isHanging, String answer) {}
+
+    static final String OK = "200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+    final List<Arrived> all = new CopyOnWriteArrayList<>();
+    volatile Answer answer = request -> OK;
+    volatile Fault fault;
+    /** Whether the client has closed the connection of a request that hangs. */
+    volatile boolean hasGivenUp;
+    private final ServerSocket server = new ServerSocket(0, 50, InetAddress.getByName("127.0.0.1"));
+
+    Upstream() throws IOException {
+        start(() -> {
+            while (true) {
+                Socket connection = server.accept();
+                start(() -> serve(connection));
+            }
+        });
+    }
+
+    private interface Work {
+        void run() throws Exception;
+    }
+
+    private static void start(Work work) {
+        Thread thread = new Thread(() -> {
+            try {
+                work.run();
+            } catch (Exception closed) {
+                // The client or the test has ended.
+            }
+        });
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    String origin() {
+        return "http://127.0.0.1:" + server.getLocalPort();
+    }
+
+    Arrived last() {
+        return all.get(all.size() - 1);
+    }
+
+    @Override
+    public void close() throws IOException {
+        server.close();
+    }
+
+    private void serve(Socket connection) throws Exception {
+        try (connection; InputStream in = new BufferedInputStream(connection.getInputStream())) {
+            for (int count = 1; ; count++) {
+                String[] start = line(in).split(" ");
+                Map<String, List<String>> headers = new HashMap<>();
+                for (String line = line(in); !line.isEmpty(); line = line(in)) {
+                    int colon = line.indexOf(':');
+                    headers.computeIfAbsent(Syntax.lowerAscii(line.substring(0, colon)), name -> new ArrayList<>())
+                        .add(line.substring(colon + 1).trim());
+                }
+                Fault now = count > 1 ? takeFault() : null;
+                byte[] body = now != null && now.isBeforeBody ? new byte[0] : body(in, headers);
+                Arrived arrived = new Arrived(start[0], start[1], headers, body);
+                all.add(arrived);
+                if (now != null && now.answer == null) {
+                    // Until the client gives up.
+                    if (now.isHanging && in.read() < 0) hasGivenUp = true;
+                    if (now.isReset) connection.setSoLinger(true, 0);
+                    return;
+                }
+                String answered = now != null ? now.answer : arrived.fits() ? answer.to(arrived)
+                    : "401 No\r\nX-Proofgate-Reason: invalid_request_proof\r\nContent-Length: 0\r\n\r\n";
+                if (arrived.method.equals("HEAD")) answered = answered.substring(0, answered.indexOf("\r\n\r\n") + 4);
+                connection.getOutputStream().write(("HTTP/1.1 " + answered).getBytes(StandardCharsets.ISO_8859_1));
+            }
+        }
+    }
+
+    private synchronized Fault takeFault() {
+        Fault taken = fault;
+        fault = null;
+        return taken;
+    }
+
+    private static String line(InputStream in) throws IOException {
+        ByteArrayOutputStream line = new ByteArrayOutputStream();
+        for (int c = in.read(); c != '\n'; c = in.read()) {
+            if (c < 0) throw new IOException("closed");
+            if (c != '\r') line.write(c);
+        }
+        return line.toString(StandardCharsets.ISO_8859_1);
+    }
+
+    private static byte[] body(InputStream in, Map<String, List<String>> headers) throws IOException {
+        if (!headers.containsKey("transfer-encoding"))
+            return in.readNBytes(Integer.parseInt(headers.getOrDefault("content-length", List.of("0")).get(0)));
+        ByteArrayOutputStream body = new ByteArrayOutputStream();
+        for (int size = Integer.parseInt(line(in), 16); ; size = Integer.parseInt(line(in), 16)) {
+            body.write(in.readNBytes(size));
+            line(in);
+            if (size == 0) return body.toByteArray();
+        }
+    }
+}
