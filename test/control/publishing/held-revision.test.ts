@@ -223,6 +223,28 @@ describe('with more instances than are listed', () => {
     expect(await held()).toBe(second);
   });
 
+  it('waits for one that is not listed, although a listed one follows it at a Control that was started again', async () => {
+    const listed = instances(MAX_LISTED);
+    await acknowledgeAll(listed);
+    const first = await world.site();
+    const second = await publishNext();
+    await acknowledgeAll(listed);
+    expect(await held()).toBe(second);
+    const { clock, store } = world;
+    const distribution = new Distribution({ store, nowMs: clock.nowMs, maxInstances: MAX_LISTED });
+    const poll = async (verifier: Verifier, { head, revision }: typeof first) => {
+      const reporting = await distribution.authenticate(`Bearer ${target.token}`, {
+        instance: verifier.text(),
+      });
+      await distribution.poll(reporting, { revision, head: head ?? '' }, undefined, never);
+    };
+    for (const other of instances(MAX_LISTED)) await poll(other, await world.site());
+    await poll(new Instance(SETTINGS), first);
+    for (const verifier of listed) await poll(verifier, await world.site());
+    await distribution.close();
+    expect(await held()).toBe(first.revision);
+  });
+
   it('is delayed by a thief of its token until the longest freshness ended, and no other target is', async () => {
     const [own, other] = [new Instance(SETTINGS), new Instance(SETTINGS)];
     const robbed = target;
