@@ -187,6 +187,34 @@ describe('with more instances than are listed', () => {
     for (const verifier of verifiers) await acknowledge(verifier);
   }
 
+  /** All at a Control that was just started. @param polls positions that verifiers send; undefined: without a bundle */
+  async function pollInTurn(
+    polls: readonly (readonly [
+      Verifier,
+      { readonly revision: number; readonly head: string | null } | undefined,
+    ])[],
+  ): Promise<void> {
+    const { clock, store } = world;
+    const distribution = new Distribution({ store, nowMs: clock.nowMs, maxInstances: MAX_LISTED });
+    for (const [verifier, position] of polls) {
+      const headers = { instance: verifier.text() };
+      const reporting = await distribution.authenticate(`Bearer ${target.token}`, headers);
+      const query = position && { revision: position.revision, head: position.head ?? '' };
+      await distribution.poll(reporting, query ?? {}, undefined, never);
+    }
+    await distribution.close();
+  }
+
+  it('does not wait for those that are not listed and have no bundle', async () => {
+    const listed = instances(MAX_LISTED);
+    await acknowledgeAll(listed);
+    const current = await world.site();
+    const without = instances(2).map((verifier) => [verifier, undefined] as const);
+    await pollInTurn(without.slice(1));
+    await pollInTurn([...listed.map((verifier) => [verifier, current] as const), ...without]);
+    expect(await held()).toBe(current.revision);
+  });
+
   it('waits for one that gave way until its last possible freshness ended', async () => {
     await acknowledge(new Instance(SETTINGS));
     const first = await held();
@@ -230,18 +258,12 @@ describe('with more instances than are listed', () => {
     const second = await publishNext();
     await acknowledgeAll(listed);
     expect(await held()).toBe(second);
-    const { clock, store } = world;
-    const distribution = new Distribution({ store, nowMs: clock.nowMs, maxInstances: MAX_LISTED });
-    const poll = async (verifier: Verifier, { head, revision }: typeof first) => {
-      const reporting = await distribution.authenticate(`Bearer ${target.token}`, {
-        instance: verifier.text(),
-      });
-      await distribution.poll(reporting, { revision, head: head ?? '' }, undefined, never);
-    };
-    for (const other of instances(MAX_LISTED)) await poll(other, await world.site());
-    await poll(new Instance(SETTINGS), first);
-    for (const verifier of listed) await poll(verifier, await world.site());
-    await distribution.close();
+    const current = await world.site();
+    await pollInTurn([
+      ...instances(MAX_LISTED).map((other) => [other, current] as const),
+      [new Instance(SETTINGS), first],
+      ...listed.map((verifier) => [verifier, current] as const),
+    ]);
     expect(await held()).toBe(first.revision);
   });
 
@@ -251,15 +273,7 @@ describe('with more instances than are listed', () => {
     await acknowledge(own);
     const first = await world.site();
     const second = await publishNext();
-    const { clock, store } = world;
-    const distribution = new Distribution({ store, nowMs: clock.nowMs, maxInstances: MAX_LISTED });
-    for (const thief of instances(1000)) {
-      const headers = { instance: thief.text() };
-      const reporting = await distribution.authenticate(`Bearer ${robbed.token}`, headers);
-      const { head, revision } = first;
-      await distribution.poll(reporting, { revision, head: head ?? '' }, undefined, never);
-    }
-    await distribution.close();
+    await pollInTurn(instances(1000).map((thief) => [thief, first] as const));
     const apart = await addTarget(world);
     target = apart;
     await acknowledge(other);
