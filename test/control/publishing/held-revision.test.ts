@@ -5,6 +5,7 @@ import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { Instance } from '../../../src/verifier/loading/refresh/instance.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { addTarget, type TestTarget } from './control-server.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
@@ -103,6 +104,32 @@ it('waits for an instance that is gone until its last possible freshness ended',
   const third = await publishNext();
   await acknowledge(one);
   expect(await held()).toBe(third);
+});
+
+it('waits as long as a bundle lasts that an instance which is gone got at the end of its last poll', async () => {
+  const [one, gone] = [new Instance(SETTINGS), new Instance(SETTINGS)];
+  for (const verifier of [one, gone]) await acknowledge(verifier);
+  const first = await world.site();
+  const { clock, store } = world;
+  const distribution = new Distribution({ store, nowMs: clock.nowMs });
+  const reporting = await distribution.authenticate(`Bearer ${target.token}`, { instance: gone.text() });
+  const query = { revision: first.revision, head: first.head ?? '', wait_seconds: 30 };
+  const { etag } = await distribution.poll(reporting, query, undefined, never);
+  clock.ms += 1000;
+  const waiting = distribution.poll(reporting, query, etag, never);
+  const rowOfGone = async () => {
+    const rows = await world.read((tx) => tx.targetInstances.ofSite(SITE, 0));
+    return rows.find(({ instanceId }) => gone.text().startsWith(instanceId));
+  };
+  await waitUntil(async () => (await rowOfGone())?.lastSeenAtMs === clock.ms);
+  await world.putRoute({ ...ORDERS_READ, max_staleness_seconds: 600 });
+  await publish();
+  expect((await waiting).kind).toBe('answer');
+  clock.ms = (await rowOfGone())?.freshUntilMs ?? 0;
+  await distribution.close();
+  await publishNext();
+  await acknowledge(one);
+  expect(await held()).toBe(first.revision);
 });
 
 it('does not wait for an instance that said that it ended', async () => {
