@@ -153,6 +153,18 @@ describe.each(databaseKinds())('$name', (kind) => {
     expect(await published()).toEqual(PUBLISHED);
   });
 
+  it('a new base publishes them to followers too, when the last old verifier was upgraded before it', async () => {
+    const target = await addTarget(world);
+    await poll(target, OLD);
+    expect(await published()).toEqual(WITHHELD);
+    world.clock.ms += ALL_SEEN_MS;
+    await world.change((tx) => tx.propagation.noteTargets([target.id], { lastSeenAtMs: world.clock.ms }));
+    await publisher.publishWhole();
+    const { acceptedProofs, policyRevision, revision } = await world.site();
+    // A base that only continues the chain would leave followers with what they have.
+    expect([acceptedProofs, policyRevision]).toEqual(['published', revision]);
+  });
+
   it('an old verifier changes nothing on a site without such routes', async () => {
     for (const { accepted_proofs: _, ...route } of [KEYED, EITHER]) await world.putRoute(route);
     await publish();
