@@ -3,6 +3,7 @@ import { grantCovers } from '../../protocol/access.ts';
 import { satisfiesKeyBinding } from '../../protocol/identifiers.ts';
 import { accessOf } from '../compile/compile-routes.ts';
 import { pointer, showValue } from '../format/bundle-error.ts';
+import { acceptsTranscripts } from '../format/proof-members.ts';
 import type {
   AllowedSourceContent,
   BlockedCallerContent,
@@ -69,14 +70,9 @@ function lintSources(
 
 function canMatch(source: AllowedSourceContent, route: RouteContent, identities: Identities): boolean {
   const issuer = identities.issuers.get(placeOf(source));
-  if (issuer !== undefined && acceptsPassports(route) && issuerCanMatch(issuer, source)) return true;
+  if (issuer !== undefined && acceptsTranscripts(route) && issuerCanMatch(issuer, source)) return true;
   const clients = identities.clients.get(placeOf(source)) ?? [];
   return clients.some((client) => clientCanMatch(client, source, route));
-}
-
-/** Callers of a broker sign transcripts. */
-function acceptsPassports({ accepted_proofs: formats }: RouteContent): boolean {
-  return formats === undefined || formats.includes('transcript-v1');
 }
 
 function issuerCanMatch(issuer: IssuerContent, source: AllowedSourceContent): boolean {

@@ -33,8 +33,11 @@ export const ACK_PATH = '/v1/targets/self/acks';
  * query parameters and members, and ignore unknown headers.
  */
 export const MEMBERS_HEADER = 'proofgate-bundle-members';
-/** Members that some released verifiers do not know. `enforcement` stands for all members of an observation. */
-export const OPTIONAL_MEMBERS = ['blocked', 'enforcement', 'passport_header'] as const;
+/**
+ * Members that some released verifiers do not know. `enforcement` stands for all members of an observation, `accepted_proofs` for
+ * itself with the formats that came with it.
+ */
+export const OPTIONAL_MEMBERS = ['accepted_proofs', 'blocked', 'enforcement', 'passport_header'] as const;
 /**
  * Request header in which a target says what it enforces although the bundle says observe; absent when there is nothing. A
  * header for the same reason as {@link MEMBERS_HEADER}. Its value: `enforced-observations.ts`.

@@ -7,6 +7,7 @@ import { useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { EditForm } from '../parts/edit';
 import { ObserveFields } from '../parts/observe-fields';
+import { type ProofFormat, ProofFormatsField } from '../parts/proof-formats';
 import { UntrustedText } from '../parts/values';
 import {
   declaredRoute,
@@ -30,6 +31,8 @@ interface DefinitionDraft {
   readonly freshness_class: string;
   readonly max_staleness_seconds: number | undefined;
   readonly resource: string;
+  /** Empty: as without the member. */
+  readonly accepted_proofs: readonly ProofFormat[];
   readonly enforcement: Enforcement;
   readonly observe_until: string;
   readonly others: string;
@@ -42,6 +45,7 @@ const NEW: DefinitionDraft = {
   freshness_class: 'bounded',
   max_staleness_seconds: 30,
   resource: '',
+  accepted_proofs: [],
   enforcement: 'enforce',
   observe_until: '',
   others: '{}',
@@ -50,7 +54,7 @@ const NEW: DefinitionDraft = {
 function draftOf(definition: Definition): DefinitionDraft {
   const { method, path_template, audience, freshness_class, max_staleness_seconds, resource, ...rest } =
     definition;
-  const { enforcement = 'enforce', observe_until = '', ...others } = rest;
+  const { accepted_proofs = [], enforcement = 'enforce', observe_until = '', ...others } = rest;
   return {
     method,
     path_template,
@@ -58,6 +62,7 @@ function draftOf(definition: Definition): DefinitionDraft {
     freshness_class,
     max_staleness_seconds,
     resource: resource ?? '',
+    accepted_proofs,
     enforcement,
     observe_until,
     others: JSON.stringify(others, null, 2),
@@ -66,6 +71,7 @@ function draftOf(definition: Definition): DefinitionDraft {
 
 /** @throws Error when the JSON is not an object */
 function definitionOf({
+  accepted_proofs,
   enforcement,
   observe_until,
   others,
@@ -79,6 +85,7 @@ function definitionOf({
     ...members,
     ...(resource === '' ? {} : { resource }),
     ...(staleness === undefined ? {} : { max_staleness_seconds: staleness }),
+    ...(accepted_proofs.length === 0 ? {} : { accepted_proofs: [...accepted_proofs] }),
     ...(enforcement === 'observe' ? { enforcement, observe_until } : {}),
   };
 }
@@ -170,6 +177,10 @@ function DefinitionFields({ draft, change }: FieldsProps) {
           }
         />
       </SimpleGrid>
+      <ProofFormatsField
+        formats={draft.accepted_proofs}
+        change={(accepted_proofs) => change({ accepted_proofs })}
+      />
       <JsonInput
         label="Other members"
         description="As in a bundle, such as signed_headers, required_context, body."

@@ -11,6 +11,7 @@ import { DecisionChart } from '../parts/decision-chart';
 import { Loading } from '../parts/loading';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { formatsText } from '../parts/proof-formats';
 import { ReasonChart } from '../parts/reason-chart';
 import { outcomeStroke, type Scheme } from '../parts/series-color';
 import { State, UntrustedText } from '../parts/values';
@@ -48,6 +49,7 @@ export default function Route() {
             ['Route', <UntrustedText key="route" value={route.route_id} />],
             ['Requests', <UntrustedText key="requests" value={`${method} ${path_template}`} />],
             ['Audience', <UntrustedText key="audience" value={audience} />],
+            ['Accepted proofs', formatsText(route.definition)],
             ['State', <State key="state" value={route.published ? 'published' : 'no source rules'} />],
           ]}
         />

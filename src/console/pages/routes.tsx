@@ -6,6 +6,7 @@ import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { type Column, List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
+import { formatsText } from '../parts/proof-formats';
 import { Moment, State, UntrustedText } from '../parts/values';
 import { CreateRoute, DeleteRoute, EditRoute } from './route-forms';
 import { EditSourceRules } from './route-rules';
@@ -45,6 +46,11 @@ const COLUMNS: readonly Column<Route>[] = [
       max_staleness_seconds === undefined
         ? freshness_class
         : `${freshness_class}, ${max_staleness_seconds} s`,
+  },
+  {
+    title: 'Proofs',
+    text: ({ definition }) => formatsText(definition),
+    cell: ({ definition }) => formatsText(definition),
   },
   {
     title: 'State',

@@ -8,9 +8,9 @@ import { api, bodyOf } from '../api/client';
 import { useLiveChanges } from '../api/live';
 import { may } from '../api/permissions';
 import { endSession, useSession } from '../api/session';
+import { SiteBanners } from '../parts/banners';
 import { IconSun } from '../parts/icons';
 import { Loading } from '../parts/loading';
-import { ObservationBanner } from '../parts/observation';
 import { UntrustedText } from '../parts/values';
 import { INSTALLATION_PAGES, SITE_PAGES } from './page-table';
 
@@ -55,7 +55,7 @@ export function Frame() {
             What you see may be outdated. The console connects again by itself.
           </Alert>
         )}
-        {siteId !== undefined && <ObservationBanner siteId={siteId} />}
+        {siteId !== undefined && <SiteBanners siteId={siteId} />}
         <Suspense fallback={<Loading height={320} />}>
           <Outlet />
         </Suspense>

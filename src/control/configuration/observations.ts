@@ -4,11 +4,7 @@ import type { ProblemFault } from '../../process/http-service/http-problem.ts';
 import { parseTime } from '../../protocol/rfc3339.ts';
 import type { SiteChange } from '../contract/hierarchy-contract.ts';
 import type { RouteDefinition } from '../contract/routes-contract.ts';
-import { MAX_SHOWN_TARGETS } from '../contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { targetsWithout } from '../publishing/known-members.ts';
-import type { RowOf } from '../store/repositories/records.ts';
-import type { Transaction } from '../store/transaction.ts';
 
 interface Observation {
   readonly isObserved: boolean;
@@ -45,21 +41,4 @@ function whyFaulty({ isObserved, until }: Observation, nowSeconds: number): stri
   if (untilSeconds === undefined) return 'no such time';
   if (!(untilSeconds > nowSeconds)) return 'not in the future';
   return untilSeconds - nowSeconds <= MAX_OBSERVATION_SECONDS ? undefined : 'more than 30 days ahead';
-}
-
-/** @throws ApiProblem `target_too_old` when a verifier would reject the bundle */
-export async function rejectOldTargets(tx: Transaction, siteId: string): Promise<void> {
-  rejectTargets(await targetsWithout(tx, siteId, 'enforcement'));
-}
-
-/** @param targets those that do not know observations. @throws ApiProblem `target_too_old` */
-export function rejectTargets(targets: readonly Pick<RowOf<'target'>, 'name'>[]): void {
-  if (targets.length === 0) return;
-  const shown = targets.slice(0, MAX_SHOWN_TARGETS).map(({ name }) => name);
-  const more = targets.length - shown.length;
-  const names = `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-  throw new ApiProblem(
-    'target_too_old',
-    `verifiers have not reported that they know observations: ${names}; upgrade and start them, or detach the targets`,
-  );
 }

@@ -31,7 +31,8 @@ import type { Created, Operation } from '../resource/operation.ts';
 import { type Consequences, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { endOf, observationOfRoute, rejectFaultyEnd, rejectOldTargets } from './observations.ts';
+import { endOf, observationOfRoute, rejectFaultyEnd } from './observations.ts';
+import { membersOfRoute, rejectOldTargets } from './old-targets.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
 
@@ -204,8 +205,11 @@ async function rejectFaultyRoutes(
       rejectFaultyEnd(observationOfRoute(route.definition), nowSeconds);
     });
   }
-  if (routes.some(({ definition }) => definition.enforcement === 'observe'))
-    await rejectOldTargets(tx, siteId);
+  await rejectOldTargets(
+    tx,
+    siteId,
+    routes.flatMap(({ definition }) => membersOfRoute(definition)),
+  );
   const hasHeader = routes.some(({ definition }) => definition.passport_header !== undefined);
   if (hasHeader) await rejectUnknownHeader(tx, siteId);
 }

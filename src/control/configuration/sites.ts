@@ -33,7 +33,8 @@ import { oneByOne, siteLock, VersionedResource } from '../resource/versioned-res
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { rejectHeldScope } from './environments.ts';
-import { endOf, observationOfSite, rejectFaultyEnd, rejectOldTargets } from './observations.ts';
+import { endOf, observationOfSite, rejectFaultyEnd } from './observations.ts';
+import { rejectOldTargets } from './old-targets.ts';
 
 /** Creates a new site's signing keys, in the transaction that creates the site. */
 export type CreateSiteKeys = (tx: Transaction, siteId: string, nowMs: number) => Promise<unknown>;
@@ -89,7 +90,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     rejectFaults(originFaults(change.origins ?? []));
     return this.changeRow(operation, [id], version, async (tx, _row, nowMs) => {
       rejectFaultyEnd(observationOfSite(change), Math.floor(nowMs / 1000));
-      if (change.unmatched === 'observe') await rejectOldTargets(tx, id);
+      if (change.unmatched === 'observe') await rejectOldTargets(tx, id, ['enforcement']);
       const set = changedColumns(change);
       if (!isPublished(change)) return { set };
       return { set, check: () => this.#deps.siteCheck(tx, id), publish: { kind: 'policy' } };

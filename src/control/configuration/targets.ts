@@ -126,6 +126,7 @@ function newRow(siteId: string, name: string, token: string, nowMs: number) {
     nextUnlistedUntilMs: null,
     freshUntilMs: null,
     aheadSinceMs: null,
+    acceptedProofsLackedAtMs: null,
     blockedLackedAtMs: null,
     enforcementLackedAtMs: null,
     passportHeaderLackedAtMs: null,

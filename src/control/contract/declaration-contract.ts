@@ -218,6 +218,7 @@ export const DECLARATION_RESULT = object(
             'route_observed',
             'unmatched_observed',
             'replay_per_region',
+            'source_unreachable',
           ]),
           message: Type.String(),
           denied_seconds: Type.Optional(

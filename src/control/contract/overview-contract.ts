@@ -12,6 +12,17 @@ import { MAX_SHOWN_TARGETS } from './vocabulary.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
+const withheldFor = (description: string) =>
+  Type.Optional(
+    Type.Array(
+      Type.Object(
+        { target_id: givenId('The target.'), name: shownText('For people.') },
+        { additionalProperties: false },
+      ),
+      { maxItems: MAX_SHOWN_TARGETS, description },
+    ),
+  );
+
 export const SITE_OVERVIEW = object(
   {
     site_id: identifier('The Auth Site.'),
@@ -37,22 +48,23 @@ export const SITE_OVERVIEW = object(
           routes: count('Observed routes.'),
           unmatched: Type.Boolean({ description: 'Whether requests that no route matches are observed.' }),
           until: moment('When the last of these observations ends.'),
-          withheld_for: Type.Optional(
-            Type.Array(
-              Type.Object(
-                { target_id: givenId('The target.'), name: shownText('For people.') },
-                { additionalProperties: false },
-              ),
-              {
-                maxItems: MAX_SHOWN_TARGETS,
-                description:
-                  'The first targets whose verifiers do not know observations: while there is one, bundles hold none, and everything is enforced. Absent when there is none.',
-              },
-            ),
+          withheld_for: withheldFor(
+            'The first targets whose verifiers do not know observations: while there is one, bundles hold none, and everything is enforced. Absent when there is none.',
           ),
         },
         'SiteObservation',
         'What lets denied requests pass, where a verifier allows it. Absent when nothing is observed.',
+      ),
+    ),
+    accepted_proofs: Type.Optional(
+      object(
+        {
+          withheld_for: withheldFor(
+            'The first targets whose verifiers do not know accepted_proofs: while there is one, routes accept transcripts alone, and deny everything if they do not accept these. Absent when there is none.',
+          ),
+        },
+        'SiteAcceptedProofs',
+        'Routes with accepted_proofs. Absent when the newest bundle has none.',
       ),
     ),
     publishing_sources: Type.Array(

@@ -19,12 +19,7 @@ import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { OBSERVATION_END } from './hierarchy-contract.ts';
 
-/** Control does not publish `accepted_proofs` yet: verifiers before it would reject the bundle. */
-const {
-  route_id: _routeId,
-  accepted_proofs: _formats,
-  ...routeMembers
-} = BUNDLE_CONTENT.properties.routes.items.properties;
+const { route_id: _routeId, ...routeMembers } = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;
 const sourcesList = BUNDLE_CONTENT.properties.route_sources.items.properties.allowed_sources;
 

@@ -4,8 +4,6 @@ import type { ClientContent } from '../../bundle/format/schema.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import type { DeclaredContents, SiteDeclaration } from '../contract/declaration-contract.ts';
 import { holdsSlot } from '../domain/source-states.ts';
-import { lacks } from '../publishing/known-members.ts';
-import { inBundle, targetsWithholdingObservations } from '../publishing/observation-publication.ts';
 import {
   clientContent,
   hasKeys,
@@ -15,6 +13,7 @@ import {
   readSitePolicy,
   routeContent,
 } from '../publishing/stored-site-content.ts';
+import { inBundle, membersWithheldFor, withheldMembers } from '../publishing/withheld-members.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { brokerName, type CurrentSite, type CurrentSource, definitionOf } from './current-site.ts';
 import type { PlannedStep } from './plan.ts';
@@ -31,9 +30,9 @@ export async function readPublished(
   if (site === undefined) return undefined;
   const clients: ClientContent[] = [];
   for await (const client of readEachClient(tx, site)) clients.push(client);
-  const isWithheld = (await targetsWithholdingObservations(tx, siteId)).length > 0;
+  const withheld = await withheldMembers(tx, siteId);
   const policy = await readSitePolicy(tx, site, { clients, ...(await readRoutes(tx, siteId)) });
-  const { content: before } = inBundle(policy, { isWithheld, nowSeconds });
+  const { content: before } = inBundle(policy, { withheld, nowSeconds });
   const isPublished = site.wholeNeeded === 0 && (await tx.changes.contentAfter(siteId, 0)).length === 0;
   if (site.head === null || !isPublished) return { before };
   const { head, policyRevision: policy_revision, revision } = site;
@@ -47,8 +46,8 @@ export function contentsOf(
   steps: readonly PlannedStep[],
   nowSeconds: number,
 ): DeclaredContents {
-  const isWithheld = [...current.targets.values()].some((row) => lacks(row, 'enforcement'));
-  const { content } = inBundle(policyAfter(declaration, current, steps), { isWithheld, nowSeconds });
+  const withheld = membersWithheldFor(current.targets.values());
+  const { content } = inBundle(policyAfter(declaration, current, steps), { withheld, nowSeconds });
   const { trust_anchor_sources: _, ...policy } = content;
   const changesClients = steps.some(({ kind }) => kind === 'client' || kind === 'grant');
   const clients = changesClients ? clientsAfter(declaration, current, steps) : published.before.clients;

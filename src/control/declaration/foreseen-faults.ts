@@ -4,16 +4,11 @@
  */
 
 import { rejectFaultySubject } from '../configuration/clients.ts';
-import {
-  observationOfRoute,
-  observationOfSite,
-  rejectFaultyEnd,
-  rejectTargets,
-} from '../configuration/observations.ts';
+import { observationOfRoute, observationOfSite, rejectFaultyEnd } from '../configuration/observations.ts';
+import { membersOfRoute, rejectTargetsWithout } from '../configuration/old-targets.ts';
 import type { SiteDeclaration } from '../contract/declaration-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { isPossibleSubject } from '../enrollment/policies.ts';
-import { isWithout } from '../publishing/known-members.ts';
 import { createPolicyCheck } from '../publishing/site-check.ts';
 import { requireRow, withName } from '../resource/change.ts';
 import { declaredScope, declaredScopeMismatch, stillSuspended } from '../sources/source-lifecycle.ts';
@@ -37,7 +32,8 @@ export async function rejectForeseenFaults(
   for (const step of steps) {
     try {
       rejectFaultyStep(step, declaration.site.trust_domain, issuers, current);
-      rejectFaultyObservation(step, current, nowSeconds);
+      rejectFaultyObservation(step, nowSeconds);
+      rejectTargetsWithout([...current.targets.values()], membersOfCall(step.call));
     } catch (error) {
       throw withName(`${step.verb} ${step.kind} ${step.name}`, error);
     }
@@ -75,13 +71,9 @@ function rejectFaultyStep(
   }
 }
 
-function rejectFaultyObservation({ call }: PlannedStep, { targets }: CurrentSite, nowSeconds: number): void {
+function rejectFaultyObservation({ call }: PlannedStep, nowSeconds: number): void {
   const observation = observationOfCall(call);
-  if (observation === undefined) return;
-  rejectFaultyEnd(observation, nowSeconds);
-  if (observation.isObserved) {
-    rejectTargets([...targets.values()].filter((row) => isWithout(row, 'enforcement')));
-  }
+  if (observation !== undefined) rejectFaultyEnd(observation, nowSeconds);
 }
 
 function observationOfCall(call: PlannedStep['call']) {
@@ -96,5 +88,16 @@ function observationOfCall(call: PlannedStep['call']) {
       return observationOfSite(call[2]);
     default:
       return undefined;
+  }
+}
+
+function membersOfCall(call: PlannedStep['call']) {
+  switch (call[0]) {
+    case 'createRoute':
+      return membersOfRoute(call[2]);
+    case 'replaceRoute':
+      return membersOfRoute(call[1].definition);
+    default:
+      return observationOfCall(call)?.isObserved === true ? (['enforcement'] as const) : [];
   }
 }

@@ -1,5 +1,6 @@
 /** Checks of a declaration that its schema cannot make, and the effects of its steps on requests. */
 
+import { acceptsTranscripts } from '../../bundle/format/proof-members.ts';
 import type { ProblemFault } from '../../process/http-service/http-problem.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
@@ -197,6 +198,7 @@ export function warningsOf(declaration: SiteDeclaration, current: CurrentSite): 
     ...skewWarnings(declaration, current),
     ...brokers.flatMap((each) => keyWarning(each, site.site_id, current)),
     ...observationWarnings(declaration),
+    ...proofWarnings(declaration),
     ...replayWarnings(declaration, current),
   ];
 }
@@ -215,6 +217,19 @@ function observationWarnings({ routes = [], site }: SiteDeclaration): readonly W
   const end = site.unmatched_until ?? '';
   const message = `requests that no route matches reach the upstream, until ${end}, ${where}`;
   return [...ofRoutes, { code: 'unmatched_observed', message }];
+}
+
+/** As `bundle lint` warns: callers of a broker sign transcripts. */
+function proofWarnings({ routes = [], site }: SiteDeclaration): readonly Warning[] {
+  return routes
+    .filter((route) => !acceptsTranscripts(route))
+    .flatMap(({ allowed_sources: sources, route_id: id }) =>
+      sources
+        .filter(({ issuer }) => issuer !== site.issuer_url)
+        .map(({ issuer }) => `route ${id}: no caller of ${issuer} can sign for it without transcript-v1`),
+    )
+    .slice(0, MAX_FAULTS)
+    .map((message): Warning => ({ code: 'source_unreachable', message }));
 }
 
 /** Nothing else says that a copied proof may be accepted again. */

@@ -13,7 +13,6 @@ import type { Transaction } from '../store/transaction.ts';
 import { settleBlocked } from './blocked-publication.ts';
 import { heldColumns, type Unlisted } from './held-revision.ts';
 import { columnsOfRequest, type Reported } from './known-members.ts';
-import { settleObservations } from './observation-publication.ts';
 import { noteHeldByAll, settleSources } from './source-settlement.ts';
 import {
   bothUnlisted,
@@ -27,6 +26,7 @@ import {
 } from './target-instances.ts';
 import { TargetAllowance } from './target-rate-limit.ts';
 import type { ReportingTarget } from './target-tokens.ts';
+import { settleWithheld } from './withheld-members.ts';
 
 const BATCH_MS = 50;
 const MAX_BATCH = 250;
@@ -134,7 +134,7 @@ export class Acknowledgements {
       for (const siteId of sitesOf(batch)) {
         await settleSources(store, siteId, now);
         await settleBlocked(store, siteId, now);
-        await settleObservations(store, siteId, now);
+        await settleWithheld(store, siteId, now);
       }
     } catch (error) {
       // Rejecting a promise that has already resolved does nothing. A later settlement handles sources that remain.

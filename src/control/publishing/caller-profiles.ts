@@ -4,6 +4,7 @@
  */
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
+import { acceptsTranscripts } from '../../bundle/format/proof-members.ts';
 import { type AllowedSourceContent, BUNDLE_CONTENT } from '../../bundle/format/schema.ts';
 import { type KeyBinding, satisfiesKeyBinding } from '../../protocol/identifiers.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
@@ -47,7 +48,10 @@ export async function callerProfiles(
 ): Promise<CallerProfilesView> {
   const site = requireRow(await readSiteRoutes(tx, siteId));
   const caller = await identify(tx, siteId, name);
-  const admitting = site.routes.filter(({ sources }) => sources?.some((source) => admits(source, caller)));
+  const admitting = site.routes.filter(
+    ({ content, sources }) =>
+      acceptsTranscripts(content) && sources?.some((source) => admits(source, caller)),
+  );
   return {
     format: 'proofgate.signing-profile/v1',
     auth_site: siteId,

@@ -13,13 +13,13 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { lackedMembersOf } from './known-members.ts';
-import { withholdObservations } from './observation-publication.ts';
 import { answerTo, etagOf, isElsewhere, offerOf, positionOf, wholeAnswer } from './poll-answers.ts';
 import { ReportedLimits } from './reported-limits.ts';
 import { SiteFeed, type SiteState } from './site-feed.ts';
 import { TargetAllowance } from './target-rate-limit.ts';
 import { type ReportingTarget, TargetTokens } from './target-tokens.ts';
 import { raiseFloor } from './targets-ahead.ts';
+import { unknownMembers, withholdMembers } from './withheld-members.ts';
 
 export interface DistributionOptions {
   readonly store: ControlStore;
@@ -122,9 +122,10 @@ export class Distribution {
     for (;;) {
       const state = await feed.state();
       const current = etagOf(state);
-      const isTooOld = state.observations === 'published' && target.lackedMembers.includes('enforcement');
-      // It would reject the bundle, and deny everything: it waits for one without observations.
-      if (isTooOld) await withholdObservations(this.#options.store, target, this.#options.nowMs());
+      const unknown = unknownMembers(state, target);
+      const isTooOld = unknown.length > 0;
+      // It would reject the bundle, and deny everything: it waits for one without these members.
+      if (isTooOld) await withholdMembers(this.#options.store, target, unknown, this.#options.nowMs());
       const answer = isTooOld || current === etag ? undefined : await this.#answer(feed, state, query);
       if (answer !== undefined) {
         await this.#limits.note(target);

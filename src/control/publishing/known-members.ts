@@ -18,6 +18,7 @@ export type OptionalMember = (typeof OPTIONAL_MEMBERS)[number];
 
 /** Time of the last request that did not name the member. */
 const LACKED_AT = {
+  accepted_proofs: 'acceptedProofsLackedAtMs',
   blocked: 'blockedLackedAtMs',
   enforcement: 'enforcementLackedAtMs',
   passport_header: 'passportHeaderLackedAtMs',
@@ -52,6 +53,7 @@ export function columnsOfRequest({ enforced, lackedMembers: lacked }: Reported, 
   return {
     lastSeenAtMs: nowMs,
     enforcedObservations: enforced === undefined ? null : enforcedText(enforced),
+    ...(lacked.includes('accepted_proofs') && { acceptedProofsLackedAtMs: nowMs }),
     ...(lacked.includes('blocked') && { blockedLackedAtMs: nowMs }),
     ...(lacked.includes('enforcement') && { enforcementLackedAtMs: nowMs }),
     ...(lacked.includes('passport_header') && { passportHeaderLackedAtMs: nowMs }),

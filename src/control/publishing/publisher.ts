@@ -9,9 +9,9 @@ import type { Transaction } from '../store/transaction.ts';
 import { settleBlocked } from './blocked-publication.ts';
 import type { SiteSigningKeys } from './bundle-signing-keys.ts';
 import { FreshnessIssuer } from './freshness-renewal.ts';
-import { settleObservations } from './observation-publication.ts';
 import { type Publication, SitePublisher, type SitePublisherOptions } from './site-publisher.ts';
 import { settleSources } from './source-settlement.ts';
+import { settleWithheld } from './withheld-members.ts';
 
 interface PublisherOptions {
   readonly store: ControlStore;
@@ -102,7 +102,7 @@ class PublishingTerm {
       retiring: alsoDue ? await tx.publication.sitesWithRetiredSigners(nowMs()) : [],
       publishing: await tx.sources.everywhereInStates(['publishing']),
       withholding: await tx.blockedCallers.withholdingSites(),
-      observing: await tx.publication.sitesWithheldObservations(),
+      withheld: await tx.publication.sitesWithheldMembers(),
     }));
     for (const siteId of new Set([...found.changed, ...found.due])) this.#queue(siteId).requestRound();
     for (const siteId of found.retiring) {
@@ -115,7 +115,7 @@ class PublishingTerm {
       await settleSources(store, siteId, nowMs());
     }
     for (const siteId of found.withholding) await settleBlocked(store, siteId, nowMs());
-    for (const siteId of found.observing) await settleObservations(store, siteId, nowMs());
+    for (const siteId of found.withheld) await settleWithheld(store, siteId, nowMs());
   }
 }
 
@@ -163,7 +163,7 @@ class SiteQueue {
       if (outcome === 'done') {
         await settleSources(store, this.#siteId, nowMs());
         await settleBlocked(store, this.#siteId, nowMs());
-        await settleObservations(store, this.#siteId, nowMs());
+        await settleWithheld(store, this.#siteId, nowMs());
       }
     } catch (error) {
       this.#recordFailure('delta', error);

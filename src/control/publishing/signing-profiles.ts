@@ -5,6 +5,7 @@
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
 import { accessOf } from '../../bundle/compile/compile-routes.ts';
+import { acceptsTranscripts } from '../../bundle/format/proof-members.ts';
 import { type AllowedSourceContent, BUNDLE_CONTENT, type RouteContent } from '../../bundle/format/schema.ts';
 import { type Access, grantCovers } from '../../protocol/access.ts';
 import { isCanonicalSubject } from '../../protocol/spiffe-id.ts';
@@ -24,16 +25,17 @@ export async function clientSigningProfiles(
   return found === undefined ? [] : found.granted.map((route) => profileView(found.site, clientId, route));
 }
 
-/** The usable profiles, for the workload's enrollment response. */
+/** The usable profiles, for the workload's enrollment response. Its signers make transcripts. */
 export async function enrolledProfiles(
   tx: Transaction,
   siteId: string,
   clientId: string,
 ): Promise<readonly EnrolledProfile[]> {
-  const profiles = await clientSigningProfiles(tx, siteId, clientId);
-  return profiles
-    .filter(({ state }) => state === 'active')
-    .map(({ client_id: _, state: __, blocked_by: ___, ...profile }) => profile);
+  const found = await readGrantedRoutes(tx, siteId, clientId);
+  if (found === undefined) return [];
+  return found.granted
+    .filter(({ content, profileBlockedBy }) => profileBlockedBy === undefined && acceptsTranscripts(content))
+    .map(({ content }) => routeProfile(found.site, content));
 }
 
 /** Route grants that every key of the client inherits, in route order. */

@@ -22,6 +22,7 @@ export interface SiteState {
   readonly head: string | null;
   readonly floorRevision: number;
   readonly observations: RowOf<'site'>['observations'];
+  readonly acceptedProofs: RowOf<'site'>['acceptedProofs'];
   readonly base: BaseState | undefined;
   readonly freshness: { readonly document: string; readonly asOfSeconds: number } | undefined;
   /** The newest steps, in order and without gaps up to `revision`. */
@@ -148,7 +149,7 @@ async function readState(tx: Transaction, siteId: string, known: SiteState | und
   if (site === undefined) throw new ApiProblem('not_found');
   // A new site that reuses the identifier shares nothing with the deleted one.
   const before = known?.siteUid === site.uid ? known : undefined;
-  const { revision, head, floorRevision, observations } = site;
+  const { acceptedProofs, revision, head, floorRevision, observations } = site;
   const isMoved = before === undefined || before.head !== head || before.revision !== revision;
   return {
     siteId,
@@ -157,6 +158,7 @@ async function readState(tx: Transaction, siteId: string, known: SiteState | und
     head,
     floorRevision,
     observations,
+    acceptedProofs,
     base: before?.base?.revision === site.baseRevision ? before.base : await readBase(tx, site),
     freshness: await readFreshness(tx, site),
     window: isMoved ? await readWindow(tx, site, before?.window ?? []) : before.window,

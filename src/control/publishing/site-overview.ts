@@ -4,8 +4,8 @@ import { MAX_SHOWN_TARGETS } from '../contract/vocabulary.ts';
 import { isNotRenewed } from '../keys/key-renewal.ts';
 import { momentOf, requireRow } from '../resource/change.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { targetsWithholdingObservations } from './observation-publication.ts';
 import { sitePropagation } from './propagation.ts';
+import { targetsWithholding, type WithheldMember } from './withheld-members.ts';
 
 /** @throws ApiProblem `not_found` */
 export async function siteOverview(
@@ -33,6 +33,7 @@ export async function siteOverview(
       ...(behindSince === undefined ? {} : { behind_since: behindSince }),
     },
     ...(await observationOf(tx, siteId, Math.floor(nowMs / 1000))),
+    ...(await proofsOf(tx, siteId)),
     publishing_sources: await publishingSources(tx, siteId),
     pending_enrollments: await tx.enrollments.countPending(siteId),
     policies_not_renewed: lastKeys.filter((key) => isNotRenewed(key, Math.floor(nowMs / 1000))).length,
@@ -49,16 +50,27 @@ async function observationOf(
   const unmatchedUntil = unmatchedUntilSeconds ?? 0;
   const untilSeconds = Math.max(routes.untilSeconds ?? 0, unmatchedUntil);
   if (untilSeconds <= nowSeconds) return {};
-  const targets = (await targetsWithholdingObservations(tx, siteId)).slice(0, MAX_SHOWN_TARGETS);
-  const withheldFor = targets.map(({ id, name }) => ({ target_id: id, name }));
   return {
     observation: {
       routes: routes.count,
       unmatched: unmatchedUntil > nowSeconds,
       until: momentOf(untilSeconds * 1000),
-      ...(withheldFor.length > 0 && { withheld_for: withheldFor }),
+      ...(await withheldFor(tx, siteId, 'enforcement')),
     },
   };
+}
+
+async function proofsOf(tx: Transaction, siteId: string): Promise<Pick<SiteOverviewView, 'accepted_proofs'>> {
+  const { acceptedProofs } = requireRow(await tx.sites.find(siteId));
+  if (acceptedProofs === 'none') return {};
+  return { accepted_proofs: await withheldFor(tx, siteId, 'accepted_proofs') };
+}
+
+async function withheldFor(tx: Transaction, siteId: string, member: WithheldMember) {
+  const targets = (await targetsWithholding(tx, siteId, member)).slice(0, MAX_SHOWN_TARGETS);
+  return targets.length === 0
+    ? {}
+    : { withheld_for: targets.map(({ id, name }) => ({ target_id: id, name })) };
 }
 
 async function publishingSources(

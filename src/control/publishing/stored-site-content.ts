@@ -19,8 +19,8 @@ import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
 /**
- * All content except derived keys and the chain's members: revision, previous head, times. Not validated yet. Observations are as
- * configured: `observation-publication.ts` says which of them a bundle holds.
+ * All content except derived keys and the chain's members: revision, previous head, times. Not validated yet. Observations and
+ * accepted proofs are as configured: `withheld-members.ts` says which of them a bundle holds.
  */
 export type SitePolicy = JsonObject & Pick<BundleContent, 'format' | 'auth_site'>;
 

@@ -16,10 +16,10 @@ import {
   referencesOf,
 } from './delta-publication.ts';
 import { writePublishedStatement } from './freshness-renewal.ts';
-import { changesWithholding } from './observation-publication.ts';
 import { PolicyDraft } from './policy-draft.ts';
 import { type FormerShard, type RunReads, ShardSet } from './shard-set.ts';
 import { keepContent, type PublishedWhole, publishWhole } from './whole-publication.ts';
+import { changesWithholding } from './withheld-members.ts';
 
 export interface WholeAttemptOptions {
   readonly store: ControlStore;

@@ -18,13 +18,12 @@ import type { BundleContent } from '../../bundle/format/schema.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
-import type { ObservationsPublished } from '../store/repositories/tables.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { nextRevision } from './delta-publication.ts';
-import { inBundle, targetsWithholdingObservations } from './observation-publication.ts';
 import type { PolicyDraft } from './policy-draft.ts';
 import type { ShardFile, ShardSet } from './shard-set.ts';
 import { noteSigned, type SignedEnds, stalenessOf } from './signed-bounds.ts';
+import { inBundle, type MembersPublished, withheldMembers } from './withheld-members.ts';
 
 /** Maximum number of keys inside the bundle itself; more go to shards, which later bundles can reuse. */
 const MAX_INLINE_KEYS = 1000;
@@ -57,7 +56,7 @@ export async function publishWhole(
   const { draft, signers, nowMs } = whole;
   const inline = whole.shards.linesOfAtMost(MAX_INLINE_KEYS);
   const files = inline === undefined ? whole.shards.files() : [];
-  const { content, observations } = await wholeContent(tx, site, { draft, nowMs, inline, files });
+  const { content, members } = await wholeContent(tx, site, { draft, nowMs, inline, files });
   const signed = signWholeBundle(content, signers);
   const { revision, head } = signed.position;
   const issuedAtSeconds = Math.floor(nowMs / 1000);
@@ -72,7 +71,7 @@ export async function publishWhole(
   const bytes = await keepFiles(tx, site.id, revision, signed.document, files);
   const kind = await addStep(tx, site, { ...whole, content, signed });
   const policy = kind === 'bundle' ? { policyRevision: revision } : {};
-  const next = { revision, head, baseRevision: revision, wholeNeeded: 0 as const, observations, ...policy };
+  const next = { revision, head, baseRevision: revision, wholeNeeded: 0 as const, ...members, ...policy };
   await tx.hierarchy.advance(site.id, next);
   await awaitAcknowledgements(tx, site.id, revision, nowMs);
   return { site: { ...site, ...next }, kind, bytes, before };
@@ -89,7 +88,7 @@ async function wholeContent(
   tx: Transaction,
   site: RowOf<'site'>,
   { draft, nowMs, inline, files }: PartsOfWhole,
-): Promise<{ readonly content: BundleContent; readonly observations: ObservationsPublished }> {
+): Promise<{ readonly content: BundleContent; readonly members: MembersPublished }> {
   const nowSeconds = Math.floor(nowMs / 1000);
   const keys =
     inline === undefined
@@ -101,9 +100,8 @@ async function wholeContent(
           })),
         }
       : { derived_keys: inline.map((line): unknown => JSON.parse(line)) };
-  const isWithheld = (await targetsWithholdingObservations(tx, site.id)).length > 0;
-  const { content: policy, observations } = inBundle(await draft.policy(tx, site), {
-    isWithheld,
+  const { content: policy, members } = inBundle(await draft.policy(tx, site), {
+    withheld: await withheldMembers(tx, site.id),
     nowSeconds,
   });
   const content = {
@@ -115,7 +113,7 @@ async function wholeContent(
     ...keys,
   };
   // Signing checks its shape.
-  return { content: content as unknown as BundleContent, observations };
+  return { content: content as unknown as BundleContent, members };
 }
 
 function shardName(index: number): string {

@@ -176,6 +176,12 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
       (name) => `alter table target add column ${name} bigint`,
     ),
   ),
+  // Whether the newest whole bundle has routes that accept further proofs. No request so far named the member.
+  '0023-accepted-proofs': statements(
+    `alter table site add column accepted_proofs ${dialect.text} not null default 'none'`,
+    'alter table target add column accepted_proofs_lacked_at_ms bigint',
+    'update target set accepted_proofs_lacked_at_ms = last_seen_at_ms',
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

@@ -43,6 +43,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     ]);
     await putRoute('other-issuer', [{ ...attested, issuer: 'https://soft.example' }]);
     await putRoute('unpublished', []);
+    await putRoute('without-transcripts', [attested], { accepted_proofs: ['http-message-signatures'] });
   });
   afterAll(async () => {
     await control.close();
@@ -67,8 +68,8 @@ describe.each(databaseKinds())('$name', (kind) => {
     await control.expect(201, 'PUT', path, { body: { definition } });
   }
 
-  async function putRoute(routeId: string, sources: readonly object[]): Promise<void> {
-    const definition = { ...ROUTE_DEFINITION, path_template: `/v1/${routeId}` };
+  async function putRoute(routeId: string, sources: readonly object[], members = {}): Promise<void> {
+    const definition = { ...ROUTE_DEFINITION, path_template: `/v1/${routeId}`, ...members };
     await control.expect(201, 'POST', `${site}/routes`, { body: { route_id: routeId, definition } });
     if (sources.length === 0) return;
     const allowed = sources.map((each) => ({ issuer: ISSUER, trust_domain: 'shop.example', ...each }));

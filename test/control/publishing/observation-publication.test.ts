@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { RouteContent } from '../../../src/bundle/format/schema.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
-import { settleObservations } from '../../../src/control/publishing/observation-publication.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import { siteOverview } from '../../../src/control/publishing/site-overview.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
+import { settleWithheld } from '../../../src/control/publishing/withheld-members.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { waitUntil } from '../../support/wait.ts';
 import { addTarget, detach, startControl, type TestTarget } from './control-server.ts';
@@ -25,7 +25,7 @@ afterEach(async () => {
   await world.close();
 });
 
-const KNOWN = 'blocked,enforcement,passport_header';
+const KNOWN = 'accepted_proofs,blocked,enforcement,passport_header';
 /** What verifiers of 0.3 send. */
 const OLD = undefined;
 const DAY = 86_400;
@@ -169,12 +169,12 @@ it('they are published again when the verifier is upgraded, or its target is det
     if (leave === 'detach') await detach(world, target.id);
     else {
       await acknowledge(target, KNOWN);
-      await settleObservations(world.store, SITE, world.clock.ms);
+      await settleWithheld(world.store, SITE, world.clock.ms);
       expect(await published()).toEqual(NOTHING);
       world.clock.ms += ALL_SEEN_MS;
       await acknowledge(target, KNOWN);
     }
-    await settleObservations(world.store, SITE, world.clock.ms);
+    await settleWithheld(world.store, SITE, world.clock.ms);
     expect((await published())[0]).toBe('observe');
   }
 });

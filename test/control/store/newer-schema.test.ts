@@ -26,12 +26,12 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
   it('that lacks the last step and has one that is not known here does not get the one that it lacks', async () => {
     await opened(open);
     for (const statement of DROP_LAST) await run(statement);
-    await run("update kysely_migration set name = '0022-other' where name = '0022-unlisted-instances'");
+    await run("update kysely_migration set name = '0023-other' where name = '0023-accepted-proofs'");
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
-    await run("delete from kysely_migration where name = '0022-other'");
+    await run("delete from kysely_migration where name = '0023-other'");
     // The missing migration runs only now.
-    await expect(run('update target set unlisted_revision = 1')).rejects.toThrow();
+    await expect(run('update target set accepted_proofs_lacked_at_ms = 1')).rejects.toThrow();
     await opened(open);
-    await run('update target set unlisted_revision = 1');
+    await run('update target set accepted_proofs_lacked_at_ms = 1');
   });
 });

@@ -19,16 +19,17 @@ interface ReopenedDatabase {
 
 /** Undoes what the last step adds. */
 export const DROP_LAST = [
-  'unlisted_revision',
-  'unlisted_until_ms',
-  'next_unlisted_revision',
-  'next_unlisted_until_ms',
-].map((name) => `alter table target drop column ${name}`);
+  'alter table site drop column accepted_proofs',
+  'alter table target drop column accepted_proofs_lacked_at_ms',
+];
 
 /** Undoes what the steps from `0020-last-used` on add. */
 export const DROP_SINCE_KEY_USES = [
   'drop table key_use',
   'alter table site drop column replay_stores',
+  ...['unlisted_revision', 'unlisted_until_ms', 'next_unlisted_revision', 'next_unlisted_until_ms'].map(
+    (name) => `alter table target drop column ${name}`,
+  ),
   ...DROP_LAST,
 ];
 

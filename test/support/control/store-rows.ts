@@ -56,6 +56,7 @@ export function siteRow(fleetId: string, id: string): Omit<RowOf<'site'>, 'envir
     blockedPublished: 0,
     unmatchedUntilSeconds: null,
     observations: 'none',
+    acceptedProofs: 'none',
     replayStores: 'one',
     ...VERSIONED,
   };
@@ -110,6 +111,7 @@ export const targetRow = (siteId: string, name: string): RowOf<'target'> => ({
   freshUntilMs: null,
   aheadSinceMs: null,
   raisedRevisions: 0,
+  acceptedProofsLackedAtMs: null,
   blockedLackedAtMs: null,
   enforcementLackedAtMs: null,
   passportHeaderLackedAtMs: null,

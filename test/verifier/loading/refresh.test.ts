@@ -61,7 +61,9 @@ describe('a verifier that follows Control', () => {
   it('says at each request which optional members of a bundle it knows', async () => {
     const { control } = await following();
     expect(control.knownMembers.length).toBeGreaterThan(2);
-    expect(new Set(control.knownMembers)).toEqual(new Set(['blocked,enforcement,passport_header']));
+    expect(new Set(control.knownMembers)).toEqual(
+      new Set(['accepted_proofs,blocked,enforcement,passport_header']),
+    );
   });
 
   it('fetches a whole bundle when only that leads on, without the shards that it has', async () => {

@@ -68,6 +68,7 @@ export class Hierarchy extends Repository {
       | 'wholeNeeded'
       | 'blockedPublished'
       | 'observations'
+      | 'acceptedProofs'
     >,
   ): Promise<void> {
     await this.update('site', { id: siteId }, set);

@@ -30,6 +30,7 @@ export class Propagation extends Repository {
         | 'lastSeenAtMs'
         | 'aheadRevision'
         | 'aheadSinceMs'
+        | 'acceptedProofsLackedAtMs'
         | 'blockedLackedAtMs'
         | 'enforcementLackedAtMs'
         | 'passportHeaderLackedAtMs'

@@ -89,12 +89,12 @@ export class Publication extends Repository {
     return { count: Number(routes), untilSeconds: untilSeconds === null ? undefined : Number(untilSeconds) };
   }
 
-  /** Sites whose newest whole bundle lacks observations because of a target. */
-  async sitesWithheldObservations(): Promise<readonly string[]> {
+  /** Sites whose newest whole bundle lacks members because of a target. */
+  async sitesWithheldMembers(): Promise<readonly string[]> {
     const rows = await this.db
       .selectFrom('site')
       .select('id')
-      .where('observations', '=', 'withheld')
+      .where((of) => of.or([of('observations', '=', 'withheld'), of('acceptedProofs', '=', 'withheld')]))
       .execute();
     return rows.map(({ id }) => id);
   }

@@ -21,8 +21,8 @@ import type { TargetState } from '../../domain/runtime-states.ts';
 type JsonText = string;
 type Flag = 0 | 1;
 type Fixed<T> = ColumnType<T, T, never>;
-/** `withheld`: left out because a target does not know the members. */
-export type ObservationsPublished = 'none' | 'published' | 'withheld';
+/** Of a member that bundles may hold. `withheld`: left out because a target does not know it. */
+export type MemberPublished = 'none' | 'published' | 'withheld';
 
 interface SignedEnds {
   /** Of `expires_at` and the head's skew. */
@@ -102,7 +102,9 @@ export interface Tables {
     /** When the observation of requests that no route matches ends or ended; null when they are denied. */
     unmatchedUntilSeconds: number | null;
     /** Of the newest whole bundle. */
-    observations: Generated<ObservationsPublished>;
+    observations: Generated<MemberPublished>;
+    /** Of the newest whole bundle. */
+    acceptedProofs: Generated<MemberPublished>;
     /** Whether several replay stores are on purpose. */
     replayStores: Generated<'one' | 'per_region'>;
   };
@@ -159,6 +161,7 @@ export interface Tables {
     /** Total number of revisions by which it has raised its site's floor. */
     raisedRevisions: Generated<number>;
     /** Time of its last request that did not name the optional bundle member. */
+    acceptedProofsLackedAtMs: number | null;
     blockedLackedAtMs: number | null;
     enforcementLackedAtMs: number | null;
     passportHeaderLackedAtMs: number | null;

@@ -54,6 +54,7 @@ export class Targets extends VersionedTable<'target'> {
       | 'aheadRevision'
       | 'aheadSinceMs'
       | 'raisedRevisions'
+      | 'acceptedProofsLackedAtMs'
       | 'blockedLackedAtMs'
       | 'enforcementLackedAtMs'
       | 'passportHeaderLackedAtMs'

@@ -186,10 +186,15 @@ export function routeCases({ read, write, ground }: Bench): void {
       expect(await publication.observedRoutes(siteId, 19)).toEqual({ count: 2, untilSeconds: 30 });
       expect(await publication.observedRoutes(siteId, 20)).toEqual({ count: 1, untilSeconds: 30 });
       expect(await publication.observedRoutes(siteId, 30)).toEqual({ count: 0, untilSeconds: undefined });
-      expect(await publication.sitesWithheldObservations()).not.toContain(siteId);
+      expect(await publication.sitesWithheldMembers()).not.toContain(siteId);
     });
-    await write((tx) => tx.hierarchy.advance(siteId, { observations: 'withheld' }));
-    expect(await read((tx) => tx.publication.sitesWithheldObservations())).toContain(siteId);
+    for (const set of [
+      { observations: 'withheld', acceptedProofs: 'none' },
+      { observations: 'published', acceptedProofs: 'withheld' },
+    ] as const) {
+      await write((tx) => tx.hierarchy.advance(siteId, set));
+      expect(await read((tx) => tx.publication.sitesWithheldMembers())).toContain(siteId);
+    }
   });
 
   it('routes and their sources', async () => {
