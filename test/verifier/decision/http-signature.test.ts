@@ -9,14 +9,13 @@ import { captureDocument, type DeniedRequest } from '../../../src/verifier/captu
 import { explainRequest } from '../../../src/verifier/decision/explain/explain.ts';
 import type { BodyState, RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { AUTH_SITE, NOW_SECONDS, ORIGIN } from '../../support/fixtures/bundle-content.ts';
-import { signRequest, type WireRequest } from '../../support/fixtures/signed-request.ts';
 import {
-  compileSite,
-  KEY_ID,
-  newSiteKeys,
-  type SiteContent,
-  siteContent,
-} from '../../support/fixtures/snapshot.ts';
+  compileHttpSite,
+  httpSiteContent,
+  httpSiteKeys,
+} from '../../support/fixtures/http-signature-site.ts';
+import { signRequest, type WireRequest } from '../../support/fixtures/signed-request.ts';
+import { compileSite, KEY_ID, type SiteContent } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 import {
   type HttpSigningOptions,
@@ -28,7 +27,7 @@ import {
 const eventSchema = JSON.parse(
   readFileSync(new URL('../../../docs/reference/schema/decision-event.schema.json', import.meta.url), 'utf8'),
 );
-const keys = newSiteKeys();
+const keys = httpSiteKeys;
 const BODY = Buffer.from('{"amount":1}');
 const READ = { method: 'GET', url: `${ORIGIN}/v1/orders/17?fields=id`, headers: {} };
 const WRITE = {
@@ -40,23 +39,9 @@ const WRITE = {
 const UPLOAD = { method: 'PUT', url: `${ORIGIN}/v1/uploads/a`, headers: {} };
 const TENANT = { method: 'GET', url: `${ORIGIN}/v1/tenants`, headers: { 'x-tenant': 'acme', accept: 'a/b' } };
 const BEARER = { method: 'GET', url: `${ORIGIN}/v1/bearer`, headers: { authorization: 'Bearer app' } };
-/** Routes that accept both formats, and routes that accept signatures alone. */
-const ON_BOTH = ['orders-read', 'bearer'];
-const ALONE = ['orders-write', 'uploads', 'tenants', 'everything'];
-
-function contentWithSignatures(): SiteContent {
-  const content = siteContent(keys);
-  for (const route of content.routes) {
-    if (ON_BOTH.includes(route.route_id))
-      route.accepted_proofs = ['transcript-v1', 'http-message-signatures'];
-    if (ALONE.includes(route.route_id)) route.accepted_proofs = ['http-message-signatures'];
-  }
-  return content;
-}
-
 let snapshot: Snapshot;
 beforeAll(async () => {
-  snapshot = await compileSite(contentWithSignatures());
+  snapshot = await compileHttpSite();
 });
 
 interface Change {
@@ -338,7 +323,7 @@ describe('denies', () => {
 
 /** The site after a change, with a caller of `orders-read`. */
 async function decideAt(change: (content: SiteContent) => void, options: Change = {}) {
-  const content = contentWithSignatures();
+  const content = httpSiteContent();
   change(content);
   return decide(READ, options, await compileSite(content));
 }
