@@ -74,9 +74,9 @@ function canMatch(source: AllowedSourceContent, route: RouteContent, identities:
   return clients.some((client) => clientCanMatch(client, source, route));
 }
 
-/** Callers of a broker sign transcripts. */
+/** HTTP message signatures are those of derived keys. */
 function acceptsPassports({ accepted_proofs: formats }: RouteContent): boolean {
-  return formats === undefined || formats.includes('transcript-v1');
+  return formats === undefined || formats.some((format) => format !== 'http-message-signatures');
 }
 
 function issuerCanMatch(issuer: IssuerContent, source: AllowedSourceContent): boolean {

@@ -19,10 +19,11 @@ import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { OBSERVATION_END } from './hierarchy-contract.ts';
 
-/** Control does not publish `accepted_proofs` yet: verifiers before it would reject the bundle. */
+/** Control does not publish `accepted_proofs` and what belongs to it yet: verifiers before it would reject the bundle. */
 const {
   route_id: _routeId,
   accepted_proofs: _formats,
+  unbound: _unbound,
   ...routeMembers
 } = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;

@@ -428,6 +428,8 @@ function judgeBinding({ after, before, facts }: Context, recorded: Recorded): Re
   const drops = is.signedHeaders.length < was.signedHeaders.length;
   // Transcripts alone have the audience.
   const isForSame = facts.isKeyed || is.audience === was.audience;
-  const isSame = !adds && (recorded.kind === 'passed' || !drops) && is.body === was.body && isForSame;
+  const isUnboundSame = isWithin(is.unbound, was.unbound) && isWithin(was.unbound, is.unbound);
+  const isSame =
+    !adds && (recorded.kind === 'passed' || !drops) && is.body === was.body && isForSame && isUnboundSame;
   return repeated(recorded, isSame, 'request_unknown');
 }

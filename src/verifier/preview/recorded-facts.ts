@@ -162,6 +162,7 @@ const CHECK_OF_PROOF_DETAIL: { readonly [detail: string]: CheckName } = {
   passport_not_yet_valid: 'passport_times',
   passport_expired: 'passport_times',
   audience: 'audience',
+  proof_key: 'proof_signature',
   proof_signature: 'proof_signature',
   proof_ttl: 'proof_times',
   proof_not_yet_valid: 'proof_times',

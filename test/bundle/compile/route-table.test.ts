@@ -39,6 +39,7 @@ function routeOf({ template, method, origins }: RouteSpec): Route {
     passportHeader: 'authorization',
     forwardAuthorization: false,
     acceptedProofs: undefined,
+    unbound: new Set(),
     observeUntilSeconds: undefined,
     sources: [],
   };

@@ -176,6 +176,7 @@ function routeOf(text: string): Route {
     passportHeader: 'authorization',
     forwardAuthorization: false,
     acceptedProofs: undefined,
+    unbound: new Set(),
     observeUntilSeconds: undefined,
     sources: [],
   };

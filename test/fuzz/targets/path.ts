@@ -107,6 +107,7 @@ function routeFor(pathTemplate: string): Route {
     passportHeader: 'authorization',
     forwardAuthorization: false,
     acceptedProofs: undefined,
+    unbound: new Set(),
     observeUntilSeconds: undefined,
     sources: [],
   };

@@ -229,7 +229,9 @@ function recordedMembers({ explanation, recorded, bundle, show }: Explained) {
   const { decision, credentials } = explanation;
   const reason = recorded.reason ?? null;
   const transcriptSha256 =
-    credentials?.passport && hash('sha256', credentials.proof.transcriptBytes, 'base64url');
+    credentials?.format === 'transcript-v1'
+      ? hash('sha256', credentials.proof.transcriptBytes, 'base64url')
+      : undefined;
   return {
     time: formatTime(recorded.timeSeconds),
     decision_id: recorded.decisionId === undefined ? null : show.decisionId(recorded.decisionId),
@@ -296,7 +298,7 @@ function proofCheckMembers({ steps }: Explanation) {
 }
 
 function transcriptMembers({ transcript, credentials }: Explanation, show: Redaction) {
-  const headers = credentials?.passport === undefined ? [] : credentials.proof.transcript.headers;
+  const headers = credentials?.format === 'transcript-v1' ? credentials.proof.transcript.headers : [];
   const names = new Set(headers.map(({ name }) => name));
   return transcript.map((line) => {
     const { isEqual, name, rebuilt, signed } = line;
