@@ -57,6 +57,7 @@ export interface DetailOf {
     | 'audience'
     | 'proof_key'
     | 'proof_signature'
+    | 'dpop_nonce'
     | 'proof_ttl'
     | 'proof_not_yet_valid'
     | 'proof_expired';
@@ -166,6 +167,7 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   audience: true,
   proof_key: true,
   proof_signature: true,
+  dpop_nonce: true,
   proof_ttl: true,
   proof_not_yet_valid: true,
   proof_expired: true,

@@ -66,6 +66,8 @@ export const HTTP_SIGNATURE_INPUT_HEADER = 'signature-input';
 export const HTTP_SIGNATURE_FIELDS: readonly string[] = [HTTP_SIGNATURE_HEADER, HTTP_SIGNATURE_INPUT_HEADER];
 /** A DPoP proof (RFC 9449 section 4.1). */
 export const DPOP_HEADER = 'dpop';
+/** A nonce for DPoP proofs, in an answer (RFC 9449 section 9). */
+export const DPOP_NONCE_HEADER = 'dpop-nonce';
 export const ACCEPT_SIGNATURE_HEADER = 'accept-signature';
 export const CONTENT_DIGEST_HEADER = 'content-digest';
 /** A caller may name the route that it means; a signature that covers the header binds the route. */

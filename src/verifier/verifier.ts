@@ -9,6 +9,7 @@ import type { CallContext } from '../process/connections/call-context.ts';
 import { UNVERIFIED } from '../process/request-body/body-space.ts';
 import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
 import { type AcceptedCredentials, proofTermsOf } from '../protocol/accepted-credentials.ts';
+import type { DpopNonces } from '../protocol/dpop-nonce.ts';
 import { type PublicJwk, thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
@@ -52,6 +53,8 @@ export interface VerifierOptions {
   readonly realtimeStalenessSeconds: number;
   /** The only origin that this verifier serves, if a proxy before it rewrites host or scheme. */
   readonly externalOrigin: Origin | undefined;
+  /** Nonces for DPoP. Default: none are accepted. */
+  readonly dpopNonces?: DpopNonces | undefined;
   /** Which routes are observed. Default: none. */
   readonly observations?: CurrentObservations | undefined;
   /** Maximum number of requests that wait for the replay store; further ones are denied. */
@@ -148,7 +151,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
       context = begin(received, call);
       if (inFlight >= options.maxInFlight || call?.waitedTooLong) return finish(context, OVERLOADED);
       const nowSeconds = Math.floor(context.nowMs / 1000);
-      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, onStep: steps.begin };
+      const { dpopNonces } = options;
+      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, dpopNonces, onStep: steps.begin };
       const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
       const endedMs = steps.end();
       metrics.stepTook('pipeline', (endedMs - context.startedMs) / 1000);
@@ -184,8 +188,9 @@ export function createVerifier(options: VerifierOptions): Verifier {
     let context: RequestContext | undefined;
     try {
       context = begin({ ...head, body: { kind: 'unknown' } }, call);
-      const { realtimeStalenessSeconds } = options;
-      const inputs = { nowSeconds: Math.floor(context.nowMs / 1000), realtimeStalenessSeconds, passports };
+      const { dpopNonces, realtimeStalenessSeconds } = options;
+      const nowSeconds = Math.floor(context.nowMs / 1000);
+      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, dpopNonces };
       const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
       if (verdict.kind === 'denied' && !dependsOnBody(verdict)) {
         return isObserved(context, verdict) ? UNVERIFIED_BODY : denied(finish(context, verdict));
@@ -361,7 +366,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
     if (options.onDenied !== undefined) {
       options.onDenied({ facts, nowMs, snapshot, event: deniedEvent(event, final) });
     }
-    const challenges = challengesOf(final, facts, evidence.route, snapshot);
+    const newNonce = () => options.dpopNonces?.issue(Math.floor(nowMs / 1000));
+    const challenges = challengesOf(final, { facts, route: evidence.route, snapshot, newNonce });
     return traced(context, { kind: 'denied', decisionId, denial: final, routeId, ...challenges });
   }
 

@@ -14,7 +14,9 @@ export function acceptsDpop({ accepted_proofs }: Pick<RouteContent, 'accepted_pr
 export function compileUnbound(entry: RouteContent, path: string, faults: Faults): ReadonlySet<UnboundPart> {
   const unbound = new Set(entry.unbound);
   if (!acceptsDpop(entry)) {
-    if (entry.unbound !== undefined) faults.add('value_invalid', `${path}/unbound`, 'only with dpop');
+    for (const member of ['unbound', 'dpop_nonce'] as const) {
+      if (entry[member] !== undefined) faults.add('value_invalid', `${path}/${member}`, 'only with dpop');
+    }
     return unbound;
   }
   // An author who writes them has read that such a proof is good for any route and site at its URL.

@@ -121,6 +121,7 @@ function compileRoute(
     forwardAuthorization: entry.forward_authorization ?? false,
     acceptedProofs: entry.accepted_proofs && new Set(entry.accepted_proofs),
     unbound: compileUnbound(entry, path, faults),
+    needsDpopNonce: entry.dpop_nonce !== undefined,
     observeUntilSeconds: compileObservation(
       { mode: entry.enforcement, until: entry.observe_until },
       { mode: 'enforcement', untilPath: `${path}/observe_until` },

@@ -72,6 +72,7 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
     routesByFreshness: groupByFreshness(content),
     routes,
     acceptsDpop: content.routes.some(acceptsDpop),
+    needsDpopNonces: content.routes.some(({ dpop_nonce }) => dpop_nonce !== undefined),
     unmatchedUntilSeconds,
     keys,
     blocked,

@@ -36,6 +36,8 @@ export interface Snapshot {
   readonly routes: RouteTable;
   /** Whether a route accepts DPoP proofs. */
   readonly acceptsDpop: boolean;
+  /** Whether a route requires nonces in them. */
+  readonly needsDpopNonces: boolean;
   /** When denied requests that no route matches no longer pass, if the verifier allows them to; undefined: they never do. */
   readonly unmatchedUntilSeconds: number | undefined;
   readonly keys: KeyTable;
@@ -99,6 +101,8 @@ export interface Route {
   readonly acceptedProofs: ReadonlySet<ProofFormat> | undefined;
   /** What requests with a DPoP proof may have unbound; empty where no such proof is accepted. */
   readonly unbound: ReadonlySet<UnboundPart>;
+  /** Whether a DPoP proof must have a nonce of the verifier. */
+  readonly needsDpopNonce: boolean;
   /** When denied requests no longer pass, if the verifier allows them to; undefined: they never do. */
   readonly observeUntilSeconds: number | undefined;
   readonly sources: readonly SourceRule[];

@@ -247,6 +247,11 @@ export const route = closed(
           'What requests with a DPoP proof may have although it binds none of it. Required with dpop; always has route and site.',
       }),
     ),
+    dpop_nonce: Type.Optional(
+      Type.Enum(['required'], {
+        description: 'Whether a DPoP proof must have a nonce of the verifier. Default: no.',
+      }),
+    ),
     enforcement: observe('Whether denied requests pass, without identity, until observe_until.'),
     observe_until: Type.Optional(
       time('When the observation ends, at most 30 days after issued_at. Required with enforcement.'),

@@ -24,6 +24,7 @@ const {
   route_id: _routeId,
   accepted_proofs: _formats,
   unbound: _unbound,
+  dpop_nonce: _nonce,
   ...routeMembers
 } = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;

@@ -8,6 +8,7 @@ import { type Denial, deny, type Reason } from '../../protocol/reasons.ts';
 import {
   ACCEPT_SIGNATURE_HEADER,
   CONTEXT_HEADERS,
+  DPOP_NONCE_HEADER,
   PASSPORT_SCHEME,
   REASON_HEADER,
 } from '../../protocol/wire-names.ts';
@@ -47,6 +48,7 @@ export function problemOfDenial({
   challenge,
   decisionId,
   denial,
+  dpopNonce,
   routeId,
 }: DeniedDecision): ProblemResponse {
   const { detail, reason, status } = denial;
@@ -61,6 +63,7 @@ export function problemOfDenial({
   });
   const headers = headersOf(denial, decisionId, challenge);
   if (acceptSignature !== undefined) headers.push([ACCEPT_SIGNATURE_HEADER, acceptSignature]);
+  if (dpopNonce !== undefined) headers.push([DPOP_NONCE_HEADER, dpopNonce]);
   return { status, headers, body };
 }
 

@@ -114,8 +114,9 @@ export function createResponseEncoder({ checkResponse }: ResponseSerializers): R
   }
 
   function encodeDenied(decision: DeniedDecision): Buffer {
-    const { acceptSignature = '', challenge = '', decisionId, denial, routeId } = decision;
-    if (decisionId.length !== place.length) return checkResponse(deniedResponse(decision));
+    const { acceptSignature = '', challenge = '', decisionId, denial, dpopNonce, routeId } = decision;
+    if (dpopNonce !== undefined || decisionId.length !== place.length)
+      return checkResponse(deniedResponse(decision));
     const name = `${denial.reason}\n${denial.detail ?? ''}\n${routeId ?? ''}\n${acceptSignature}\n${challenge}`;
     const answer =
       kept.get(name) ?? keep(name, checkResponse(deniedResponse({ ...decision, decisionId: place })));

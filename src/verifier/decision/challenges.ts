@@ -7,16 +7,21 @@ import type { DeniedDecision } from './decide.ts';
 import type { RequestFacts } from './facts/request-facts.ts';
 import { neededComponents } from './steps/signature-binding.ts';
 
-type Challenges = Pick<DeniedDecision, 'acceptSignature' | 'challenge'>;
+type Challenges = Pick<DeniedDecision, 'acceptSignature' | 'challenge' | 'dpopNonce'>;
+
+export interface ChallengeInputs {
+  readonly facts: RequestFacts;
+  readonly route: Route | undefined;
+  readonly snapshot: Snapshot | undefined;
+  readonly newNonce: () => string | undefined;
+}
 
 const NONE: Challenges = {};
 
 /** Empty where the usual answer says it all. */
 export function challengesOf(
   denial: Denial,
-  facts: RequestFacts,
-  route: Route | undefined,
-  snapshot: Snapshot | undefined,
+  { facts, newNonce, route, snapshot }: ChallengeInputs,
 ): Challenges {
   const { acceptedProofs } = route ?? {};
   if (route === undefined || snapshot === undefined || acceptedProofs === undefined) return NONE;
@@ -29,6 +34,7 @@ export function challengesOf(
     ...(acceptedProofs.has('dpop') && denial.status === 401
       ? { challenge: dpopChallenge(denial, acceptedProofs.has('transcript-v1')) }
       : {}),
+    ...(denial.detail === 'dpop_nonce' ? { dpopNonce: newNonce() } : {}),
   };
 }
 
@@ -48,8 +54,9 @@ function dpopChallenge({ detail = '' }: Denial, acceptsPassports: boolean): stri
   return `${acceptsPassports ? `${PASSPORT_SCHEME}, ` : ''}${DPOP_SCHEME} ${parameters}`;
 }
 
-/** RFC 9449 section 7.1; none for a request without credentials of this kind (RFC 6750 section 3.1). */
+/** RFC 9449 sections 7.1 and 9; none for a request without credentials of this kind (RFC 6750 section 3.1). */
 function dpopError(detail: string): string | undefined {
   if (detail.startsWith('authorization_')) return undefined;
+  if (detail === 'dpop_nonce') return 'use_dpop_nonce';
   return detail.startsWith('proof_') ? 'invalid_dpop_proof' : 'invalid_token';
 }

@@ -99,6 +99,8 @@ export interface DeniedDecision {
   readonly acceptSignature?: string | undefined;
   /** `WWW-Authenticate` of a 401, where the route accepts DPoP proofs; undefined: the usual one. */
   readonly challenge?: string | undefined;
+  /** `DPoP-Nonce`: a nonce for the request's repetition. */
+  readonly dpopNonce?: string | undefined;
 }
 
 /** A denial that lets the request pass without identity, because its route is observed. */

@@ -220,7 +220,7 @@ const JUDGES: { readonly [C in CheckName]: Judge | undefined } = {
   proof_signature: (context, recorded) =>
     context.facts.isKeyed
       ? judgeSignature(context, recorded, 'proof_signature')
-      : repeated(recorded, true, 'passport_unknown'),
+      : repeated(recorded, hasSameNonces(context), 'request_unknown'),
   proof_times: (context, recorded) => repeated(recorded, allowsTimes(context, recorded), 'times_unknown'),
   binding: judgeBinding,
 };
@@ -420,6 +420,11 @@ function judgeAudience({ after, before }: Context, recorded: Recorded): Result {
   const isSame = after.route.audience === before.route.audience;
   if (!isSame && recorded.kind === 'passed') return deny('invalid_request_proof', 'audience');
   return repeated(recorded, isSame, 'passport_unknown');
+}
+
+/** Whether a DPoP proof needs a nonce. */
+function hasSameNonces({ after, before }: Context): boolean {
+  return after.route.needsDpopNonce === before.route.needsDpopNonce;
 }
 
 function judgeBinding({ after, before, facts }: Context, recorded: Recorded): Result {

@@ -164,6 +164,7 @@ const CHECK_OF_PROOF_DETAIL: { readonly [detail: string]: CheckName } = {
   audience: 'audience',
   proof_key: 'proof_signature',
   proof_signature: 'proof_signature',
+  dpop_nonce: 'proof_signature',
   proof_ttl: 'proof_times',
   proof_not_yet_valid: 'proof_times',
   proof_expired: 'proof_times',

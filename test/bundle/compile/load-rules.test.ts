@@ -294,6 +294,10 @@ const ROUTES: readonly Rule[] = [
     'value_invalid /routes/0/unbound/2',
     ...dpop({ at: '/routes/0/unbound/-', put: 'method' }),
   ),
+  rule('dpop_nonce without dpop', 'value_invalid /routes/0/dpop_nonce', {
+    at: '/routes/0/dpop_nonce',
+    put: 'required',
+  }),
   rule('unbound without dpop', 'value_invalid /routes/0/unbound', {
     at: '/routes/0/unbound',
     put: ['route', 'site'],

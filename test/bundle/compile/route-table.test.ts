@@ -40,6 +40,7 @@ function routeOf({ template, method, origins }: RouteSpec): Route {
     forwardAuthorization: false,
     acceptedProofs: undefined,
     unbound: new Set(),
+    needsDpopNonce: false,
     observeUntilSeconds: undefined,
     sources: [],
   };

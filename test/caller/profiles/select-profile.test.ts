@@ -177,6 +177,7 @@ function routeOf(text: string): Route {
     forwardAuthorization: false,
     acceptedProofs: undefined,
     unbound: new Set(),
+    needsDpopNonce: false,
     observeUntilSeconds: undefined,
     sources: [],
   };

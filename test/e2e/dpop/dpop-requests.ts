@@ -10,7 +10,7 @@ import {
 } from '../../../src/tools/conformance/wire/exchange.ts';
 import { type DpopPlan, signDpop } from '../../support/protocol/dpop-signer.ts';
 import { signHttp } from '../../support/protocol/http-signer.ts';
-import { type Caller, derivedKeyCaller } from '../../support/site/callers.ts';
+import { attestedCaller, type Caller, derivedKeyCaller } from '../../support/site/callers.ts';
 import { AUTHORITY, ROUTES, type SiteRoute } from '../../support/site/routes.ts';
 import { signedRequest } from '../../support/site/signed-request.ts';
 import { AUTH_SITE, nowSeconds, type Site } from '../../support/site/site.ts';
@@ -21,6 +21,12 @@ export const READ: SiteRoute = {
   path_template: '/v1/dpop/{order_id}',
   accepted_proofs: ['dpop'],
   unbound: ['route', 'site'],
+};
+export const NONCED: SiteRoute = {
+  ...READ,
+  route_id: 'dpop-nonced',
+  path_template: '/v1/nonced/{order_id}',
+  dpop_nonce: 'required',
 };
 export const WRITE: SiteRoute = {
   ...READ,
@@ -128,7 +134,9 @@ export function requestsOf(site: Site) {
     return Object.entries(await signHttp(request, nonce === undefined ? options : { ...options, nonce }));
   }
 
-  return { billing, passportOf, dpopRequest, transcriptRequest, httpSignature };
+  const attested = () => attestedCaller(site);
+
+  return { attested, billing, passportOf, dpopRequest, transcriptRequest, httpSignature };
 }
 
 /** A JWS of which one part is changed. */

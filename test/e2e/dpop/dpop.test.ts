@@ -2,23 +2,9 @@
  * DPoP (RFC 9449) through a real Envoy and the reverse proxy, with a real Redis: our passports, and openid-client as a caller's
  * library. No attack reaches the upstream, and no other enforcement point accepts such a proof.
  */
-import type { webcrypto } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  allowInsecureRequests,
-  Configuration,
-  customFetch,
-  fetchProtectedResource,
-  getDPoPHandle,
-} from 'openid-client';
-import { importPublicJwk } from '../../../src/protocol/import-public-key.ts';
 import { newJti } from '../../../src/protocol/signing.ts';
-import {
-  type HeaderLine,
-  headerValues,
-  type WireClient,
-  type WireRequest,
-} from '../../../src/tools/conformance/wire/exchange.ts';
+import { headerValues, type WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
 import { envoyVersions } from '../../support/harness/envoy.ts';
@@ -47,10 +33,10 @@ import {
   type Requests,
   requestsOf,
   type Sent,
-  url,
   WRITE,
   withLine,
 } from './dpop-requests.ts';
+import { callWithLibrary } from './library-caller.ts';
 
 const fixture = useSite('suite');
 let bundleDirectory = '';
@@ -180,7 +166,7 @@ describe.each([...envoyVersions, PROXY])('%s', (name) => {
 
   it('accepts the proofs of openid-client', async () => {
     for (const algorithm of ['Ed25519', 'ES256'] as const) {
-      expect(await callWithLibrary(point.client('HTTP/1.1'), algorithm)).toBe(200);
+      expect(await callWithLibrary(requests, point.client('HTTP/1.1'), algorithm)).toBe(200);
     }
   });
 
@@ -194,36 +180,6 @@ describe.each([...envoyVersions, PROXY])('%s', (name) => {
     expect(text).toContain(`proofgate_accepted_proofs_total{format="dpop"} ${allowed.length}`);
   });
 });
-
-/** Calls with openid-client, and a passport for its key. */
-async function callWithLibrary(client: WireClient, algorithm: 'Ed25519' | 'ES256'): Promise<number> {
-  const config = new Configuration({ issuer: 'https://issuer.example' }, 'client');
-  allowInsecureRequests(config);
-  config[customFetch] = async (target, { headers, method }) => {
-    const lines = Object.entries(headers).map(([key, value]): HeaderLine => [key.toLowerCase(), value]);
-    const request = { method, target: new URL(target).pathname, authority: AUTHORITY, headers: lines };
-    const answer = await client.send(request);
-    return new Response(answer.body, {
-      status: answer.status,
-      headers: answer.headers.map(([key, value]): [string, string] => [key, value]),
-    });
-  };
-  const parameters = algorithm === 'ES256' ? { name: 'ECDSA', namedCurve: 'P-256' } : { name: 'Ed25519' };
-  const keyPair = (await crypto.subtle.generateKey(parameters, false, [
-    'sign',
-    'verify',
-  ])) as webcrypto.CryptoKeyPair;
-  const holder = importPublicJwk(publicMembers(await crypto.subtle.exportKey('jwk', keyPair.publicKey)));
-  if (holder === undefined) throw new Error('no public key');
-  const token = requests.passportOf(attestedCaller(fixture.site), READ.audience, holder.jwk);
-  const options = { DPoP: getDPoPHandle(config, keyPair) };
-  const target = new URL(url('/v1/dpop/4711'));
-  const { status } = await fetchProtectedResource(config, token, target, 'GET', null, undefined, options);
-  return status;
-}
-
-const publicMembers = ({ crv, kty, x, y }: webcrypto.JsonWebKey) =>
-  y === undefined ? { kty, crv, x } : { kty, crv, x, y };
 
 it('is no proof at the other enforcement points, where transcripts go on', async () => {
   const guarded = await startGuardedApi(nginx, fixture.site, (listen) =>

@@ -108,6 +108,7 @@ function routeFor(pathTemplate: string): Route {
     forwardAuthorization: false,
     acceptedProofs: undefined,
     unbound: new Set(),
+    needsDpopNonce: false,
     observeUntilSeconds: undefined,
     sources: [],
   };

@@ -26,6 +26,7 @@ export interface SiteRoute {
   readonly passport_header?: 'X-Proofgate-Passport';
   readonly accepted_proofs?: readonly ProofFormat[];
   readonly unbound?: readonly UnboundPart[];
+  readonly dpop_nonce?: 'required';
 }
 
 const usual = {

@@ -4,11 +4,18 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import type { HeaderLookup, RequestHeaders } from '../../../src/protocol/credentials.ts';
+import { createDpopNonces, DPOP_NONCE_SECONDS, type DpopNonces } from '../../../src/protocol/dpop-nonce.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import { newJti } from '../../../src/protocol/signing.ts';
 import { captureDocument, type DeniedRequest } from '../../../src/verifier/capture/capture-document.ts';
 import type { BodyState, RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
-import { CLIENT_ISSUER, NOW_SECONDS, newSigningKey, ORIGIN } from '../../support/fixtures/bundle-content.ts';
+import {
+  AUTH_SITE,
+  CLIENT_ISSUER,
+  NOW_SECONDS,
+  newSigningKey,
+  ORIGIN,
+} from '../../support/fixtures/bundle-content.ts';
 import { type RequestEdits, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
 import {
   compileSite,
@@ -16,6 +23,7 @@ import {
   MAX_STALENESS_SECONDS,
   newSiteKeys,
   type SiteContent,
+  SKEW_SECONDS,
   siteContent,
 } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
@@ -315,6 +323,59 @@ describe('one use', () => {
       dpop: undefined,
     };
     expect(detailOf('orders-read', { scheme: 'Passport', headers })).toBe('proof_malformed 401');
+  });
+});
+
+describe('nonces', () => {
+  const own = createDpopNonces(AUTH_SITE, [Buffer.alloc(32, 1)]);
+  const others = createDpopNonces(AUTH_SITE, [Buffer.alloc(32, 2)]);
+  let site: Snapshot;
+  beforeAll(async () => {
+    const content = contentWithDpop();
+    for (const route of content.routes) if (route.route_id === 'prices') route.dpop_nonce = 'required';
+    site = await compileSite(content);
+  });
+  const decideWith = (nonce: unknown, change: Change = {}, dpopNonces?: DpopNonces) => {
+    const proof = { ...change.proof, claims: { nonce, ...change.proof?.claims } };
+    const tested = createTestVerifier({ snapshot: site, nowSeconds: NOW_SECONDS, dpopNonces });
+    return { decision: checkNow(tested.verifier, factsOf('prices', { ...change, proof })), ...tested };
+  };
+  const old = own.issue(NOW_SECONDS - DPOP_NONCE_SECONDS);
+
+  it('allows a proof with one, and one of a clock ahead', () => {
+    for (const seconds of [NOW_SECONDS, NOW_SECONDS - DPOP_NONCE_SECONDS + 1, NOW_SECONDS + SKEW_SECONDS]) {
+      expect(outcomeOf(decideWith(own.issue(seconds), {}, own).decision)).toBe('allowed');
+    }
+  });
+
+  it.each<[string, unknown, Change, DpopNonces | undefined]>([
+    ['no nonce', undefined, {}, own],
+    ['an old one', old, {}, own],
+    ['one of the future', own.issue(NOW_SECONDS + SKEW_SECONDS + 1), {}, own],
+    ["one of another verifier's key", others.issue(NOW_SECONDS), {}, own],
+    ['one of another site', createDpopNonces('shop-us', [Buffer.alloc(32, 1)]).issue(NOW_SECONDS), {}, own],
+    ['an invented one', 'A'.repeat(30), {}, own],
+    ['a nonce where the verifier has no key', own.issue(NOW_SECONDS), {}, undefined],
+    ['an old one in an old proof', old, { proof: { issuedAtSeconds: NOW_SECONDS - 300 } }, own],
+  ])('denies %s, and gives a new one', (_, nonce, change, dpopNonces) => {
+    const { decision, store } = decideWith(nonce, change, dpopNonces);
+    expect(outcomeOf(decision)).toBe('invalid_request_proof/dpop_nonce 401');
+    expect(store.claims).toEqual([]);
+    expect(decision).toMatchObject({
+      challenge: 'DPoP error="use_dpop_nonce", algs="ES256 Ed25519 EdDSA"',
+      dpopNonce: dpopNonces?.issue(NOW_SECONDS),
+    });
+  });
+
+  it('gives none to a caller without the key', () => {
+    const { decision } = decideWith(undefined, { proof: { signer: stranger } }, own);
+    expect(outcomeOf(decision)).toBe('invalid_request_proof/proof_signature 401');
+    expect(decision).not.toHaveProperty('dpopNonce');
+  });
+
+  it('asks nothing of another route', () => {
+    const { verifier } = createTestVerifier({ snapshot: site, nowSeconds: NOW_SECONDS, dpopNonces: own });
+    expect(outcomeOf(checkNow(verifier, factsOf('orders-read')))).toBe('allowed');
   });
 });
 

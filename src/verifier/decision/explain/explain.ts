@@ -21,7 +21,7 @@ import { valuesOfSignature } from '../steps/signature-binding.ts';
 import { type ComparedCaller, compareRules } from '../steps/source.ts';
 import { type Check, type CheckName, checkAttributes, STEPS, type Step } from '../steps.ts';
 
-type ExplainInputs = Omit<DecisionInputs, 'passports'>;
+type ExplainInputs = Omit<DecisionInputs, 'passports' | 'dpopNonces'>;
 
 export interface Explanation {
   readonly nowSeconds: number;
@@ -109,8 +109,11 @@ export function explainRequest(
 
 /** An explanation uses its own cache, so that it verifies every signature itself. */
 function withCache(inputs: ExplainInputs): DecisionInputs {
-  return { ...inputs, passports: createPassportCache() };
+  return { ...inputs, passports: createPassportCache(), dpopNonces: ANY_NONCE };
 }
+
+/** The keys of nonces are the verifier's alone. */
+const ANY_NONCE = { accepts: () => true };
 
 export function explainRules(route: Route, caller: ComparedCaller): readonly ExplainedRule[] {
   return route.sources.map((rule) => {

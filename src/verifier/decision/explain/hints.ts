@@ -75,6 +75,8 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
     'make the DPoP proof with the key that the passport was made for, and send its public key in the proof',
   'invalid_request_proof/proof_signature':
     "the proof was signed by another key than the passport's, or the transcript was changed afterwards",
+  'invalid_request_proof/dpop_nonce':
+    'sign the request once more, with the nonce of DPoP-Nonce: a DPoP library does so by itself',
   'invalid_request_proof/proof_ttl': 'a proof lives 1 to 300 seconds',
   'invalid_request_proof/proof_not_yet_valid': "set the caller's clock",
   'invalid_request_proof/proof_expired': 'sign just before sending; compare the clocks',

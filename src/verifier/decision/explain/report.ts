@@ -222,7 +222,7 @@ export function bundleMembers({ snapshot, signatures, warnings }: ExplainedBundl
 
 /**
  * `agrees`: the same decision. `beyond`: the recorded decision was made after the explained steps, in step 6 or by the
- * verifier's own state. `differs`: the bundle, freshness, clock or captured data were different then.
+ * verifier's own state, such as its nonces. `differs`: the bundle, freshness, clock or captured data were different then.
  */
 function recordedMembers({ explanation, recorded, bundle, show }: Explained) {
   if (recorded === undefined) return null;
@@ -261,7 +261,8 @@ function comparisonOf(
   recorded: RecordedDecision,
 ): 'agrees' | 'beyond' | 'differs' {
   const denial = isDenial(decision) ? decision : undefined;
-  if (denial === undefined && BEYOND.has(recorded.reason)) return 'beyond';
+  const isBeyond = BEYOND.has(recorded.reason) || recorded.detail === 'dpop_nonce';
+  if (denial === undefined && isBeyond) return 'beyond';
   const isSameOutcome = (recorded.outcome !== 'allowed') === (denial !== undefined);
   const isSame = isSameOutcome && recorded.reason === denial?.reason && recorded.detail === denial?.detail;
   return isSame ? 'agrees' : 'differs';

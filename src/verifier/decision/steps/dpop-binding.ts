@@ -25,6 +25,19 @@ export function checkDpopSignature(
     : deny('invalid_request_proof', 'proof_signature');
 }
 
+/** After the signature, so that only the holder of the key gets a nonce; before the times, so that a stale one is no fault of its own. */
+export function checkDpopNonce(
+  { evidence, inputs, snapshot }: Evaluation,
+  { nonce }: DpopProof,
+): Denial | undefined {
+  if (!required(evidence.route).needsDpopNonce) return undefined;
+  const { dpopNonces, nowSeconds } = inputs;
+  const { skewSeconds } = required(snapshot);
+  return nonce !== undefined && dpopNonces?.accepts(nonce, nowSeconds, skewSeconds) === true
+    ? undefined
+    : deny('invalid_request_proof', 'dpop_nonce');
+}
+
 export interface DpopPart {
   readonly name: 'ath' | 'method' | 'scheme' | 'authority' | 'target';
   readonly signed: string;

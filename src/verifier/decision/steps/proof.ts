@@ -21,7 +21,7 @@ import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
 import { verifySignature } from '../../../protocol/verify-signature.ts';
 import { type Evaluation, required } from '../facts/evaluation.ts';
 import { checkBlocked } from './blocked.ts';
-import { checkDpopSignature } from './dpop-binding.ts';
+import { checkDpopNonce, checkDpopSignature } from './dpop-binding.ts';
 import { checkHttpSignature } from './signature-binding.ts';
 
 const NO_GRACE_SECONDS = 0;
@@ -138,7 +138,9 @@ export function checkProofSignature(evaluation: Evaluation): Denial | undefined 
     case 'http-message-signatures':
       return checkHttpSignature(evaluation, credentials.signature) ?? checkBlocked(evaluation);
     case 'dpop':
-      return checkDpopSignature(evaluation, credentials.proof);
+      return (
+        checkDpopSignature(evaluation, credentials.proof) ?? checkDpopNonce(evaluation, credentials.proof)
+      );
     case 'transcript-v1': {
       const { signature, transcriptBytes } = credentials.proof;
       return verifySignature(required(holder), transcriptBytes, signature)
