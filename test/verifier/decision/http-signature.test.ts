@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import type { HeaderLookup, RequestHeaders } from '../../../src/protocol/credentials.ts';
+import { HTTP_SIGNATURE_FIELDS } from '../../../src/protocol/wire-names.ts';
 import { captureDocument, type DeniedRequest } from '../../../src/verifier/capture/capture-document.ts';
 import { explainRequest } from '../../../src/verifier/decision/explain/explain.ts';
 import type { BodyState, RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
@@ -70,7 +71,7 @@ async function factsOf(request: PlainRequest, change: Change = {}): Promise<Requ
   const headers = headersOf({ ...signed, 'signature-input': edited, ...change.headers });
   const state = change.state ?? (body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: body });
   const facts = { method, scheme, authority, target, headers, body: state } as const;
-  return change.isUnaware ? facts : { ...facts, removesHttpSignatures: true };
+  return change.isUnaware ? facts : { ...facts, proofRemoval: 'always' };
 }
 
 function headersOf(lookups: Readonly<Record<string, string | HeaderLookup | undefined>>): RequestHeaders {
@@ -401,7 +402,7 @@ describe('both formats on one route', () => {
     [['cdn=( "@authority" ),;']],
     [['cdn=("@authority")', 'cdn=("@authority")']],
   ])('allows a transcript, whatever signatures of others the request has: %j', (inputs) => {
-    for (const more of [{}, { removesHttpSignatures: true }] as const) {
+    for (const more of [{}, { proofRemoval: 'always' }] as const) {
       const { verifier, events } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
       const decision = checkNow(verifier, { ...withInputs(...inputs), ...more });
       expect(outcomeOf(decision)).toBe('allowed');
@@ -414,14 +415,10 @@ describe('both formats on one route', () => {
     const { facts } = await decide(READ);
     const inputs = facts.headers.values('signature-input');
     expect(inputs).toHaveLength(1);
-    for (const more of [
-      {},
-      { removesHttpSignatures: 'if_observed' },
-      { removesHttpSignatures: true },
-    ] as const) {
+    for (const more of [{}, { proofRemoval: 'if_observed' }, { proofRemoval: 'always' }] as const) {
       const { store, verifier } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
       const decision = checkNow(verifier, { ...withInputs(...inputs), ...more });
-      const detail = more.removesHttpSignatures === true ? 'proof_malformed' : 'proof_ambiguous';
+      const detail = more.proofRemoval === 'always' ? 'proof_malformed' : 'proof_ambiguous';
       expect([outcomeOf(decision), store.claims]).toEqual([`invalid_request_proof/${detail} 401`, []]);
     }
   });
@@ -429,7 +426,7 @@ describe('both formats on one route', () => {
   it('denies a transcript where only signatures count', async () => {
     const { facts } = signRequest(keys, { caller: 'broker', route: 'everything' });
     const { verifier } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
-    const decision = checkNow(verifier, { ...facts, removesHttpSignatures: true });
+    const decision = checkNow(verifier, { ...facts, proofRemoval: 'always' });
     expect(outcomeOf(decision)).toBe('invalid_request_proof/proof_missing 401');
   });
 
@@ -485,18 +482,18 @@ describe('an observed request', () => {
   ] as const;
 
   it.each(PLACES)('%s loses a signature for the site, and no other', async (_, request) => {
-    for (const removesHttpSignatures of [true, 'if_observed'] as const) {
-      const unused = await observe(request, { sign: { keyId: 'dk_nobody' } }, { removesHttpSignatures });
-      expect(unused).toMatchObject({ kind: 'observed', removesHttpSignatures: true });
-      const others = await observe(request, { sign: { tag: 'cdn' } }, { removesHttpSignatures });
-      expect(others).toMatchObject({ kind: 'observed', removesHttpSignatures: false });
+    for (const proofRemoval of ['always', 'if_observed'] as const) {
+      const unused = await observe(request, { sign: { keyId: 'dk_nobody' } }, { proofRemoval });
+      expect(unused).toMatchObject({ kind: 'observed', unusedProofs: HTTP_SIGNATURE_FIELDS });
+      const others = await observe(request, { sign: { tag: 'cdn' } }, { proofRemoval });
+      expect(others).toMatchObject({ kind: 'observed', unusedProofs: [] });
     }
   });
 
   it.each(PLACES)('%s is denied with one where the point would leave it in', async (_, request) => {
     expect(await observe(request, { isUnaware: true })).toMatchObject({ kind: 'denied' });
     const others = await observe(request, { isUnaware: true, sign: { tag: 'cdn' } });
-    expect(others).toMatchObject({ kind: 'observed', removesHttpSignatures: false });
+    expect(others).toMatchObject({ kind: 'observed', unusedProofs: [] });
   });
 });
 
