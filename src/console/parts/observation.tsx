@@ -1,18 +1,13 @@
 /** Says on each page of a site that denied requests may pass, and for how long. */
 import { Alert } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { api, bodyOf } from '../api/client';
+import { overviewQuery } from '../api/site-overview';
 import { UntrustedText } from './values';
 
 const DAY_MS = 86_400_000;
 
 export function ObservationBanner({ siteId }: { readonly siteId: string }) {
-  const { data } = useQuery({
-    queryKey: ['site', siteId, 'overview'],
-    queryFn: () => bodyOf(api.GET('/v1/sites/{site_id}/overview', { params: { path: { site_id: siteId } } })),
-    staleTime: 4_000,
-    refetchInterval: 30_000,
-  });
+  const { data } = useQuery(overviewQuery(siteId));
   if (data?.observation === undefined) return null;
   const { routes, unmatched, until, withheld_for: targets = [] } = data.observation;
   const what = [
