@@ -5,12 +5,20 @@ import { PROOF_FORMATS } from '../../../src/protocol/proof-format.ts';
 
 const KEYED = ['http-message-signatures'];
 const EITHER = ['transcript-v1', 'http-message-signatures'];
+const OF_DPOP = { unbound: ['route', 'site', 'query'], dpop_nonce: 'required' };
 const CONTENT = {
   origins: ['https://api.shop.example'],
   routes: [
     { route_id: 'default', freshness_class: 'bounded' },
     { route_id: 'keyed', freshness_class: 'bounded', accepted_proofs: KEYED },
     { route_id: 'either', freshness_class: 'realtime', accepted_proofs: EITHER },
+    { route_id: 'dpop', freshness_class: 'bounded', accepted_proofs: ['dpop'], ...OF_DPOP },
+    {
+      route_id: 'also-dpop',
+      freshness_class: 'bounded',
+      accepted_proofs: ['transcript-v1', 'dpop'],
+      ...OF_DPOP,
+    },
     { route_id: 'written', freshness_class: 'realtime', accepted_proofs: ['transcript-v1'] },
   ],
 };
@@ -26,6 +34,8 @@ test('without the member, a route accepts transcripts alone, or nothing when it 
       { route_id: 'default', freshness_class: 'bounded' },
       { route_id: 'keyed', freshness_class: 'withheld' },
       { route_id: 'either', freshness_class: 'realtime' },
+      { route_id: 'dpop', freshness_class: 'withheld' },
+      { route_id: 'also-dpop', freshness_class: 'bounded' },
       { route_id: 'written', freshness_class: 'realtime' },
     ],
   });
@@ -33,13 +43,16 @@ test('without the member, a route accepts transcripts alone, or nothing when it 
 });
 
 test('no route accepts a format that it did not accept before, whichever formats are known', () => {
-  const subsets = [0, 1, 2, 3].map((bits) => PROOF_FORMATS.filter((_, index) => bits & (1 << index)));
+  const subsets = [0, 1, 2, 3, 4, 5, 6, 7].map((bits) =>
+    PROOF_FORMATS.filter((_, index) => bits & (1 << index)),
+  );
   for (const known of subsets) {
     const { routes } = keepProofFormats(CONTENT, (format) => known.includes(format));
     for (const [index, route] of (routes as typeof CONTENT.routes).entries()) {
       const before = CONTENT.routes[index]?.accepted_proofs ?? ['transcript-v1'];
       const after = route.freshness_class === 'withheld' ? [] : (route.accepted_proofs ?? ['transcript-v1']);
       expect(before).toEqual(expect.arrayContaining([...after]));
+      expect('unbound' in route).toBe(after.includes('dpop'));
     }
   }
 });

@@ -72,6 +72,16 @@ describe.each(databaseKinds())('$name', (kind) => {
     expect(last?.after).not.toContain('accepted_proofs');
   });
 
+  test('a route that takes DPoP proofs says what they leave unbound', async () => {
+    const shop = await fixture.shop('dpop');
+    const refused = await fixture.call('POST', routesOf(shop), { body: route(['dpop']) });
+    expect(refused).toMatchObject({ status: 422, code: 'definition_invalid' });
+    const { route_id, definition } = route(['dpop']);
+    const whole = { ...definition, unbound: ['route', 'site'], dpop_nonce: 'required' };
+    const made = await fixture.expect(201, 'POST', routesOf(shop), { body: { route_id, definition: whole } });
+    expect(made.json.definition).toMatchObject(whole);
+  });
+
   test('every attached target must know the member', async () => {
     const shop = await fixture.shop('targets');
     const attach = async (name: string) => {
