@@ -1,19 +1,24 @@
 /**
  * Reads a request's credentials in the one format that it uses, among those that its route accepts. Headers of other formats
  * are ordinary headers.
- * Source: docs/design/protocol.md "HTTP Message Signatures".
+ * Source: docs/design/protocol.md "HTTP Message Signatures" and "DPoP".
  */
 import {
   type Credentials,
+  type DpopCredentials,
   type ParsedPassportLookup,
   type RequestHeaders,
   readCredentials,
+  readDpopCredentials,
 } from './credentials.ts';
+import { DPOP_PROOF_SECONDS } from './dpop-proof.ts';
 import { type HttpSignature, KEYED_PROFILE, mayHaveSignature, readHttpSignature } from './http-signature.ts';
 import type { ProofFormat } from './proof-format.ts';
 import { type Denial, deny } from './reasons.ts';
 import {
   AUTHORIZATION_HEADER,
+  DPOP_HEADER,
+  hasDpopScheme,
   hasPassportScheme,
   type PassportHeader,
   SIGNATURE_HEADER,
@@ -22,19 +27,20 @@ import {
 
 /** A request signed by a derived key itself. */
 export interface KeyedCredentials {
+  readonly format: 'http-message-signatures';
   readonly passport: undefined;
   readonly signature: HttpSignature;
 }
 
-export type AcceptedCredentials = Credentials | KeyedCredentials;
+export type AcceptedCredentials = Credentials | KeyedCredentials | DpopCredentials;
 
 export interface CredentialRules {
   readonly authSite: string;
   readonly passportHeader: PassportHeader;
   /** Undefined: transcript-v1 alone. */
   readonly acceptedProofs: ReadonlySet<ProofFormat> | undefined;
-  /** Whether the enforcement point accepts HTTP message signatures. */
-  readonly acceptsHttpSignatures: boolean;
+  /** Whether the enforcement point removes the proof, whatever its format; otherwise it accepts transcripts alone. */
+  readonly removesProofs: boolean;
 }
 
 export function readAcceptedCredentials(
@@ -42,33 +48,74 @@ export function readAcceptedCredentials(
   rules: CredentialRules,
   knownPassport: ParsedPassportLookup,
 ): AcceptedCredentials | Denial {
-  const { acceptedProofs, acceptsHttpSignatures, authSite, passportHeader } = rules;
+  const { acceptedProofs, passportHeader } = rules;
   if (acceptedProofs === undefined) return readCredentials(headers, passportHeader, knownPassport);
-  if (acceptedProofs.has('http-message-signatures') && acceptsHttpSignatures) {
-    const reading = readHttpSignature(headers, KEYED_PROFILE, authSite, passportHeader);
-    if (reading.kind === 'malformed') return deny('invalid_request_proof', 'proof_malformed');
-    if (reading.kind === 'read')
-      return keyedProblem(headers, rules) ?? { passport: undefined, signature: reading.signature };
-  } else if (acceptedProofs.has('http-message-signatures')) {
+  const other =
+    (acceptedProofs.has('dpop') ? readDpop(headers, rules, acceptedProofs, knownPassport) : undefined) ??
+    (acceptedProofs.has('http-message-signatures') ? readKeyed(headers, rules, acceptedProofs) : undefined);
+  if (other !== undefined) return other;
+  if (acceptedProofs.has('transcript-v1')) return readCredentials(headers, passportHeader, knownPassport);
+  return withoutProof(headers, passportHeader, acceptedProofs);
+}
+
+/** Undefined for a request with neither part of a DPoP proof. */
+function readDpop(
+  headers: RequestHeaders,
+  { authSite, removesProofs }: CredentialRules,
+  acceptedProofs: ReadonlySet<ProofFormat>,
+  knownPassport: ParsedPassportLookup,
+): DpopCredentials | Denial | undefined {
+  const authorizations = headers.values(AUTHORIZATION_HEADER);
+  const isNamed = authorizations.some(hasDpopScheme);
+  if (!isNamed && headers.lookup(DPOP_HEADER).kind === 'absent') return undefined;
+  const hasOther =
+    (acceptedProofs.has('transcript-v1') &&
+      (hasTranscript(headers) || authorizations.some(hasPassportScheme))) ||
+    (acceptedProofs.has('http-message-signatures') && mayHaveSignature(headers, KEYED_PROFILE, authSite));
+  if (hasOther) return deny('invalid_request_proof', 'proof_ambiguous');
+  if (isNamed && removesProofs) return readDpopCredentials(headers, knownPassport);
+  const isAbsent = authorizations.length === 0;
+  return deny('invalid_request_proof', isAbsent ? 'authorization_missing' : 'authorization_scheme');
+}
+
+/** Undefined for a request without a signature for the site. */
+function readKeyed(
+  headers: RequestHeaders,
+  { authSite, passportHeader, removesProofs }: CredentialRules,
+  acceptedProofs: ReadonlySet<ProofFormat>,
+): KeyedCredentials | Denial | undefined {
+  if (!removesProofs) {
     // Beside an accepted transcript it would reach the upstream unused.
     const hasSignature = mayHaveSignature(headers, KEYED_PROFILE, authSite);
-    const problem = hasSignature ? keyedProblem(headers, rules) : undefined;
-    if (problem !== undefined) return problem;
+    return hasSignature ? keyedProblem(headers, passportHeader, acceptedProofs) : undefined;
   }
-  if (acceptedProofs.has('transcript-v1')) return readCredentials(headers, passportHeader, knownPassport);
-  return withoutProof(headers, passportHeader);
+  const reading = readHttpSignature(headers, KEYED_PROFILE, authSite, passportHeader);
+  if (reading.kind === 'absent') return undefined;
+  if (reading.kind === 'malformed') return deny('invalid_request_proof', 'proof_malformed');
+  const { signature } = reading;
+  return (
+    keyedProblem(headers, passportHeader, acceptedProofs) ?? {
+      format: 'http-message-signatures',
+      passport: undefined,
+      signature,
+    }
+  );
+}
+
+function hasTranscript(headers: RequestHeaders): boolean {
+  return [TRANSCRIPT_HEADER, SIGNATURE_HEADER].some((name) => headers.lookup(name).kind !== 'absent');
 }
 
 /** A second proof, or a passport, would leave open which of the two speaks for the request. */
 function keyedProblem(
   headers: RequestHeaders,
-  { acceptedProofs, passportHeader }: CredentialRules,
+  passportHeader: PassportHeader,
+  acceptedProofs: ReadonlySet<ProofFormat>,
 ): Denial | undefined {
-  const isPresent = (name: string) => headers.lookup(name).kind !== 'absent';
-  const hasTranscript = isPresent(TRANSCRIPT_HEADER) || isPresent(SIGNATURE_HEADER);
-  if (hasTranscript && acceptedProofs?.has('transcript-v1')) {
+  if (hasTranscript(headers) && acceptedProofs.has('transcript-v1')) {
     return deny('invalid_request_proof', 'proof_ambiguous');
   }
+  const isPresent = (name: string) => headers.lookup(name).kind !== 'absent';
   const hasPassport = headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
   if (passportHeader !== AUTHORIZATION_HEADER) {
     if (hasPassport) return deny('invalid_request_proof', 'passport_repeated');
@@ -79,17 +126,22 @@ function keyedProblem(
 }
 
 /** For a route that does not accept transcripts. */
-function withoutProof(headers: RequestHeaders, passportHeader: PassportHeader): Denial {
+function withoutProof(
+  headers: RequestHeaders,
+  passportHeader: PassportHeader,
+  acceptedProofs: ReadonlySet<ProofFormat>,
+): Denial {
   const authorization = headers.lookup(AUTHORIZATION_HEADER);
-  const isOfOtherScheme = authorization.kind === 'single' && !hasPassportScheme(authorization.value);
+  if (authorization.kind === 'absent' && !acceptedProofs.has('http-message-signatures')) {
+    return deny('invalid_request_proof', 'authorization_missing');
+  }
+  const isOfOtherScheme =
+    authorization.kind === 'single' &&
+    (acceptedProofs.has('dpop') || !hasPassportScheme(authorization.value));
   return deny(
     'invalid_request_proof',
     isOfOtherScheme && passportHeader === AUTHORIZATION_HEADER ? 'authorization_scheme' : 'proof_missing',
   );
-}
-
-export function proofFormatOf({ passport }: AcceptedCredentials): ProofFormat {
-  return passport === undefined ? 'http-message-signatures' : 'transcript-v1';
 }
 
 /** What every proof states: its replay identifier, and its times in seconds. */
@@ -100,5 +152,14 @@ export interface ProofTerms {
 }
 
 export function proofTermsOf(credentials: AcceptedCredentials): ProofTerms {
-  return credentials.passport === undefined ? credentials.signature : credentials.proof.transcript;
+  switch (credentials.format) {
+    case 'transcript-v1':
+      return credentials.proof.transcript;
+    case 'http-message-signatures':
+      return credentials.signature;
+    case 'dpop': {
+      const { issuedAtSeconds, jti } = credentials.proof;
+      return { jti, issuedAtSeconds, expiresAtSeconds: issuedAtSeconds + DPOP_PROOF_SECONDS };
+    }
+  }
 }

@@ -22,9 +22,17 @@ export interface BodyDigest {
   readonly byteLength: number;
 }
 
+/** Whether a proof must bind this body. */
+export function isBodyBound(method: string, rule: BodyRule, body: Uint8Array | BodyDigest): boolean {
+  return rule === 'bound' && (body.byteLength > 0 || isBodyBearing(method));
+}
+
+/** base64url. */
+export function sha256OfBody(body: Uint8Array | BodyDigest): string {
+  return body instanceof Uint8Array ? hash('sha256', body, 'base64url') : body.sha256;
+}
+
 /** The transcript's `content-sha256`: base64url SHA-256 of the body, or `-`. */
 export function contentSha256(method: string, rule: BodyRule, body: Uint8Array | BodyDigest): string {
-  const isBound = rule === 'bound' && (body.byteLength > 0 || isBodyBearing(method));
-  if (!isBound) return NOT_BOUND;
-  return body instanceof Uint8Array ? hash('sha256', body, 'base64url') : body.sha256;
+  return isBodyBound(method, rule, body) ? sha256OfBody(body) : NOT_BOUND;
 }

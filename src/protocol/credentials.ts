@@ -1,9 +1,10 @@
 /**
- * Reads the two credentials of a request: the passport, in the header that the route names, and the proof's header pair.
- * It reads them in a fixed order, sizes first, and verifies nothing.
+ * Reads the two credentials of a request: the passport, in the header that the route names, and the proof: a header pair, or
+ * a DPoP proof. It reads them in a fixed order, sizes first, and verifies nothing.
  * Source: docs/design/protocol.md "Request headers" and step 1 of its decision table.
  */
 import { decodeBase64url } from './base64url.ts';
+import { type DpopProof, parseDpopProof } from './dpop-proof.ts';
 import { MAX_PASSPORT_BYTES, MAX_SIGNATURE_BYTES } from './limits.ts';
 import { type Passport, parsePassport, passportSha256 } from './passport.ts';
 import { type Denial, deny } from './reasons.ts';
@@ -11,6 +12,8 @@ import { SIGNATURE_BYTES } from './signature.ts';
 import { decodeTranscript, parseTranscript, type Transcript } from './transcript.ts';
 import {
   AUTHORIZATION_HEADER,
+  DPOP_HEADER,
+  DPOP_SCHEME,
   hasPassportScheme,
   PASSPORT_SCHEME,
   type PassportHeader,
@@ -49,8 +52,16 @@ interface Proof {
 }
 
 export interface Credentials {
+  readonly format: 'transcript-v1';
   readonly passport: Passport;
   readonly proof: Proof;
+}
+
+/** A passport with a DPoP proof of its holder key. */
+export interface DpopCredentials {
+  readonly format: 'dpop';
+  readonly passport: Passport;
+  readonly proof: DpopProof;
 }
 
 /** Returns a passport that was parsed before, by the SHA-256 of its JWS; parsing depends only on the bytes. */
@@ -72,10 +83,30 @@ export function readCredentials(
   if ('kind' in passport) return passport;
   const proof = readProof(headers, passportHeader);
   if ('kind' in proof) return proof;
-  return { passport, proof };
+  return { format: 'transcript-v1', passport, proof };
 }
 
-const SCHEME_PREFIX = `${PASSPORT_SCHEME} `;
+/**
+ * As {@link readCredentials}, for `Authorization: DPoP` and the header `DPoP` (RFC 9449 section 7.1).
+ * @param headers with the scheme in a value of `Authorization`
+ */
+export function readDpopCredentials(
+  headers: RequestHeaders,
+  knownPassport: ParsedPassportLookup,
+): DpopCredentials | Denial {
+  const authorization = headers.lookup(AUTHORIZATION_HEADER);
+  if (authorization.kind !== 'single' || !hasScheme(authorization.value, DPOP_SCHEME)) {
+    return deny('invalid_request_proof', 'passport_malformed');
+  }
+  const passport = readPassport(authorization.value.slice(DPOP_SCHEME.length + 1), knownPassport);
+  if ('kind' in passport) return passport;
+  const header = headers.lookup(DPOP_HEADER);
+  if (header.kind === 'absent') return deny('invalid_request_proof', 'proof_missing');
+  const proof = header.kind === 'single' ? parseDpopProof(header.value) : undefined;
+  return proof === undefined
+    ? deny('invalid_request_proof', 'proof_malformed')
+    : { format: 'dpop', passport, proof };
+}
 
 function readAuthorization(
   authorization: HeaderLookup,
@@ -84,8 +115,8 @@ function readAuthorization(
   if (authorization.kind === 'absent') return deny('invalid_request_proof', 'authorization_missing');
   if (authorization.kind === 'ambiguous') return deny('invalid_request_proof', 'passport_malformed');
   const { value } = authorization;
-  if (!isPassportScheme(value)) return deny('invalid_request_proof', 'authorization_scheme');
-  return readPassport(value.slice(SCHEME_PREFIX.length), knownPassport);
+  if (!hasScheme(value, PASSPORT_SCHEME)) return deny('invalid_request_proof', 'authorization_scheme');
+  return readPassport(value.slice(PASSPORT_SCHEME.length + 1), knownPassport);
 }
 
 /** `Authorization` is the application's. A passport there would reach the upstream, so it is refused. */
@@ -112,10 +143,11 @@ function readPassport(jws: string, knownPassport: ParsedPassportLookup): Passpor
 }
 
 /** Scheme names are case-insensitive, and a scheme may have no credentials (RFC 9110 sections 11.1 and 11.4). */
-function isPassportScheme(value: string): boolean {
-  if (value.startsWith(SCHEME_PREFIX)) return true;
-  const start = value.slice(0, SCHEME_PREFIX.length).toLowerCase();
-  return start === SCHEME_PREFIX.toLowerCase() || start === PASSPORT_SCHEME.toLowerCase();
+function hasScheme(value: string, scheme: string): boolean {
+  const start = value.slice(0, scheme.length + 1);
+  if (start === `${scheme} `) return true;
+  const lower = start.toLowerCase();
+  return lower === `${scheme.toLowerCase()} ` || lower === scheme.toLowerCase();
 }
 
 function readProof(headers: RequestHeaders, passportHeader: PassportHeader): Proof | Denial {

@@ -23,7 +23,7 @@ export interface DpopNonces {
 }
 
 /**
- * @param keys of 32 bytes: the first makes nonces, all are accepted, so that replicas can change keys one by one
+ * @param keys of at least 32 bytes: the first makes nonces, all are accepted, so that replicas can change keys one by one
  */
 export function createDpopNonces(authSite: string, keys: readonly [Buffer, ...Buffer[]]): DpopNonces {
   const macOf = (key: Buffer, time: Buffer) => {

@@ -21,6 +21,9 @@ export const DPOP_PROOF_TYPE = 'dpop+jwt';
 
 export const MAX_DPOP_PROOF_BYTES = 4096;
 
+/** How long a proof may be used after its `iat`: it states no end. */
+export const DPOP_PROOF_SECONDS = 60;
+
 /** Nothing in it is verified. */
 export interface DpopProof {
   /** The key that must have signed it; only its shape is checked. */

@@ -55,15 +55,23 @@ export interface DetailOf {
     | 'passport_not_yet_valid'
     | 'passport_expired'
     | 'audience'
+    | 'proof_key'
     | 'proof_signature'
+    | 'dpop_nonce'
     | 'proof_ttl'
     | 'proof_not_yet_valid'
     | 'proof_expired';
-  /** `component.<name>`: an HTTP message signature does not cover it. */
+  /**
+   * `component.<name>`: an HTTP message signature does not cover it. `ath`: a DPoP proof for another token. `query`, `body`: a DPoP
+   * proof cannot bind it, and the route does not give it up.
+   */
   request_binding_mismatch:
     | TranscriptLineName
     | 'body_unavailable'
     | 'content-digest'
+    | 'ath'
+    | 'query'
+    | 'body'
     | `component.${string}`;
   jti_replay: undefined;
   replay_store_unavailable: 'store' | 'fenced' | 'quota';
@@ -157,7 +165,9 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   passport_not_yet_valid: true,
   passport_expired: true,
   audience: true,
+  proof_key: true,
   proof_signature: true,
+  dpop_nonce: true,
   proof_ttl: true,
   proof_not_yet_valid: true,
   proof_expired: true,
@@ -173,6 +183,9 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   target: true,
   'content-sha256': true,
   'content-digest': true,
+  ath: true,
+  query: true,
+  body: true,
   headers: true,
   body_unavailable: true,
   store: true,

@@ -1,6 +1,6 @@
 /**
  * The signing half of the protocol: creates passports and proofs. Used by the CLI, brokers and tests.
- * Source: docs/design/protocol.md "Passport" and "Transcript".
+ * Source: docs/design/protocol.md "Passport", "Transcript", "HTTP Message Signatures".
  */
 import {
   createPrivateKey,
@@ -9,6 +9,8 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto';
+import type { HeaderLookup } from './credentials.ts';
+import { coveredValues, formatSignatureBase, KEYED_PROFILE } from './http-signature.ts';
 import type { KeyBinding } from './identifiers.ts';
 import { PASSPORT_TYPE } from './passport.ts';
 import {
@@ -20,7 +22,8 @@ import {
   type SignatureAlgorithm,
 } from './public-key.ts';
 import { signMessage } from './signature.ts';
-import { formatTranscript, type Transcript } from './transcript.ts';
+import { serializeByteSequences, serializeString } from './structured-fields.ts';
+import { formatTranscript, type SignedHeader, type Transcript } from './transcript.ts';
 
 /** A private key with its public half, which passes the checks of every public key. */
 export interface SigningKey {
@@ -158,5 +161,60 @@ export function signTranscript(transcript: Transcript, holder: SigningKey): Proo
   return {
     transcript: bytes.toString('base64url'),
     signature: signMessage(holder.publicKey.algorithm, holder.privateKey, bytes).toString('base64url'),
+  };
+}
+
+/** A request that a derived key signs itself (RFC 9421). */
+export interface HttpMessageToSign {
+  readonly authSite: string;
+  /** `key_id` of the derived key. */
+  readonly keyId: string;
+  readonly method: string;
+  readonly scheme: string;
+  /** In lower case, without the scheme's default port. */
+  readonly authority: string;
+  /** Path and query exactly as sent. */
+  readonly target: string;
+  /** Fields to cover, each sent once, in this order. */
+  readonly headers: readonly SignedHeader[];
+  readonly jti: string;
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+}
+
+/** Values of `Signature-Input` and `Signature`. */
+export interface HttpSignatureHeaders {
+  readonly signatureInput: string;
+  readonly signature: string;
+}
+
+export const HTTP_SIGNATURE_LABEL = 'sig';
+
+/** The base is that of the verifier, so that both read a component in the same way. */
+export function signHttpMessage(message: HttpMessageToSign, key: SigningKey): HttpSignatureHeaders {
+  const { expiresAtSeconds, headers, issuedAtSeconds, jti, keyId } = message;
+  const components = ['@method', '@target-uri', ...headers.map(({ name }) => name)];
+  const params = [
+    `(${components.map(serializeString).join(' ')})`,
+    `created=${issuedAtSeconds}`,
+    `expires=${expiresAtSeconds}`,
+    `nonce=${serializeString(jti)}`,
+    `keyid=${serializeString(keyId)}`,
+    `tag=${serializeString(KEYED_PROFILE.tagOf(message.authSite))}`,
+  ].join(';');
+  const covered = coveredValues(components, { ...message, headers: { lookup: lookupIn(headers) } });
+  if (covered.kind === 'unknown') throw new Error(`${covered.name} has no value to sign`);
+  const base = Buffer.from(formatSignatureBase(covered.lines, params), 'utf8');
+  const signature = signMessage(key.publicKey.algorithm, key.privateKey, base);
+  return {
+    signatureInput: `${HTTP_SIGNATURE_LABEL}=${params}`,
+    signature: serializeByteSequences([[HTTP_SIGNATURE_LABEL, signature]]),
+  };
+}
+
+function lookupIn(headers: readonly SignedHeader[]) {
+  return (name: string): HeaderLookup => {
+    const found = headers.find((header) => header.name === name);
+    return found === undefined ? { kind: 'absent' } : { kind: 'single', value: found.value };
   };
 }

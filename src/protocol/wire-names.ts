@@ -7,11 +7,24 @@
 /** Authentication scheme of the `Authorization` header (RFC 9110 section 11.1). */
 export const PASSPORT_SCHEME = 'Passport';
 
-const PASSPORT_IN_LIST = new RegExp(`(?:^|,)\\s*${PASSPORT_SCHEME}(?:[\\s,]|$)`, 'i');
+/** Scheme of a token that is bound to the key of a DPoP proof (RFC 9449 section 7.1). */
+export const DPOP_SCHEME = 'DPoP';
+
+const PASSPORT_IN_LIST = schemeInList(PASSPORT_SCHEME);
+const DPOP_IN_LIST = schemeInList(DPOP_SCHEME);
+
+function schemeInList(scheme: string): RegExp {
+  return new RegExp(`(?:^|,)\\s*${scheme}(?:[\\s,]|$)`, 'i');
+}
 
 /** Whether a value of `Authorization`, which may be joined from several lines, has the scheme of a passport. */
 export function hasPassportScheme(authorization: string): boolean {
   return PASSPORT_IN_LIST.test(authorization);
+}
+
+/** As {@link hasPassportScheme}, for the scheme `DPoP`. */
+export function hasDpopScheme(authorization: string): boolean {
+  return DPOP_IN_LIST.test(authorization);
 }
 
 /**
@@ -50,6 +63,11 @@ export const SIGNATURE_HEADER = 'x-proofgate-signature';
 /** HTTP Message Signatures (RFC 9421 sections 4 and 5.1), digests of content (RFC 9530). */
 export const HTTP_SIGNATURE_HEADER = 'signature';
 export const HTTP_SIGNATURE_INPUT_HEADER = 'signature-input';
+export const HTTP_SIGNATURE_FIELDS: readonly string[] = [HTTP_SIGNATURE_HEADER, HTTP_SIGNATURE_INPUT_HEADER];
+/** A DPoP proof (RFC 9449 section 4.1). */
+export const DPOP_HEADER = 'dpop';
+/** A nonce for DPoP proofs, in an answer (RFC 9449 section 9). */
+export const DPOP_NONCE_HEADER = 'dpop-nonce';
 export const ACCEPT_SIGNATURE_HEADER = 'accept-signature';
 export const CONTENT_DIGEST_HEADER = 'content-digest';
 /** A caller may name the route that it means; a signature that covers the header binds the route. */

@@ -9,14 +9,15 @@ import type { CallContext } from '../process/connections/call-context.ts';
 import { UNVERIFIED } from '../process/request-body/body-space.ts';
 import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
 import { type AcceptedCredentials, proofTermsOf } from '../protocol/accepted-credentials.ts';
-import { acceptSignature, KEYED_PROFILE } from '../protocol/http-signature.ts';
+import type { DpopNonces } from '../protocol/dpop-nonce.ts';
 import { type PublicJwk, thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
-import { AUTHORIZATION_HEADER, hasPassportScheme } from '../protocol/wire-names.ts';
+import { AUTHORIZATION_HEADER, hasDpopScheme, hasPassportScheme } from '../protocol/wire-names.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import type { DeniedRequest } from './capture/capture-document.ts';
+import { challengesOf } from './decision/challenges.ts';
 import {
   type AllowedDecision,
   type Decision,
@@ -32,10 +33,9 @@ import type { RequestFacts, RequestHead } from './decision/facts/request-facts.t
 import { isBlocked } from './decision/steps/blocked.ts';
 import { keyDenial } from './decision/steps/proof.ts';
 import { matchRoute } from './decision/steps/route.ts';
-import { neededComponents } from './decision/steps/signature-binding.ts';
 import type { StepName } from './decision/steps.ts';
 import type { CurrentObservations } from './observation/observations.ts';
-import { hasUnusedSignature, passesObserved } from './observation/passes-observed.ts';
+import { passesObserved, unusedProofs } from './observation/passes-observed.ts';
 import { replayIdentifier, subjectHash } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
 import type { VerifierMetrics } from './verifier-metrics.ts';
@@ -53,6 +53,8 @@ export interface VerifierOptions {
   readonly realtimeStalenessSeconds: number;
   /** The only origin that this verifier serves, if a proxy before it rewrites host or scheme. */
   readonly externalOrigin: Origin | undefined;
+  /** Nonces for DPoP. Default: none are accepted. */
+  readonly dpopNonces?: DpopNonces | undefined;
   /** Which routes are observed. Default: none. */
   readonly observations?: CurrentObservations | undefined;
   /** Maximum number of requests that wait for the replay store; further ones are denied. */
@@ -149,7 +151,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
       context = begin(received, call);
       if (inFlight >= options.maxInFlight || call?.waitedTooLong) return finish(context, OVERLOADED);
       const nowSeconds = Math.floor(context.nowMs / 1000);
-      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, onStep: steps.begin };
+      const { dpopNonces } = options;
+      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, dpopNonces, onStep: steps.begin };
       const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
       const endedMs = steps.end();
       metrics.stepTook('pipeline', (endedMs - context.startedMs) / 1000);
@@ -185,8 +188,9 @@ export function createVerifier(options: VerifierOptions): Verifier {
     let context: RequestContext | undefined;
     try {
       context = begin({ ...head, body: { kind: 'unknown' } }, call);
-      const { realtimeStalenessSeconds } = options;
-      const inputs = { nowSeconds: Math.floor(context.nowMs / 1000), realtimeStalenessSeconds, passports };
+      const { dpopNonces, realtimeStalenessSeconds } = options;
+      const nowSeconds = Math.floor(context.nowMs / 1000);
+      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, dpopNonces };
       const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
       if (verdict.kind === 'denied' && !dependsOnBody(verdict)) {
         return isObserved(context, verdict) ? UNVERIFIED_BODY : denied(finish(context, verdict));
@@ -343,10 +347,11 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const final = refused ?? deny('verifier_unavailable', 'internal');
     if (outcome === 'observed' && refused === denial) {
       count(context, 'observed', final, decidedMs);
-      const { evidence, facts, snapshot } = context;
+      const { evidence, facts } = context;
+      const snapshot = required(context.snapshot);
       const removals = {
-        removesAuthorization: mayHoldPassport(facts),
-        removesHttpSignatures: hasUnusedSignature(facts, required(snapshot)),
+        removesAuthorization: mayHoldPassport(facts, snapshot),
+        unusedProofs: unusedProofs(facts, snapshot),
       };
       return traced(context, {
         kind: 'observed',
@@ -357,13 +362,13 @@ export function createVerifier(options: VerifierOptions): Verifier {
       });
     }
     count(context, 'denied', final, decidedMs);
-    const { facts, nowMs, snapshot } = context;
+    const { evidence, facts, nowMs, snapshot } = context;
     if (options.onDenied !== undefined) {
       options.onDenied({ facts, nowMs, snapshot, event: deniedEvent(event, final) });
     }
-    const asked = acceptSignatureFor(final, context);
-    const denied = { kind: 'denied', decisionId, denial: final, routeId } as const;
-    return traced(context, asked === undefined ? denied : { ...denied, acceptSignature: asked });
+    const newNonce = () => options.dpopNonces?.issue(Math.floor(nowMs / 1000));
+    const challenges = challengesOf(final, { facts, route: evidence.route, snapshot, newNonce });
+    return traced(context, { kind: 'denied', decisionId, denial: final, routeId, ...challenges });
   }
 
   return {
@@ -394,7 +399,8 @@ function allowedDecision(
     holderThumbprint: holder.thumbprint,
     proofFormat,
     passportSha256: credentials.passport?.sha256,
-    otherSignatures: credentials.passport === undefined ? credentials.signature.otherSignatures : undefined,
+    otherSignatures:
+      credentials.format === 'http-message-signatures' ? credentials.signature.otherSignatures : undefined,
   };
 }
 
@@ -403,20 +409,11 @@ function holderJwkOf({ passport }: AcceptedCredentials, { bundleKey }: Caller): 
   return passport === undefined ? required(bundleKey).key.jwk : passport.claims.holderJwk;
 }
 
-/** The answer to a request without a proof says what a signature must cover (RFC 9421 section 5). */
-function acceptSignatureFor({ detail }: Denial, context: RequestContext): string | undefined {
-  const { evidence, facts, snapshot } = context;
-  const { route } = evidence;
-  const isWithoutProof = detail === 'authorization_missing' || detail === 'proof_missing';
-  if (!isWithoutProof || facts.removesHttpSignatures !== true || snapshot === undefined) return undefined;
-  if (route?.acceptedProofs?.has('http-message-signatures') !== true) return undefined;
-  return acceptSignature(KEYED_PROFILE, snapshot.authSite, neededComponents(route, facts));
-}
-
 /** Repeated lines, or joined ones, may hold one beside something else. */
-function mayHoldPassport({ headers }: RequestFacts): boolean {
+function mayHoldPassport({ headers }: RequestFacts, { acceptsDpop }: Snapshot): boolean {
   const found = headers.lookup(AUTHORIZATION_HEADER);
-  return found.kind === 'ambiguous' || (found.kind === 'single' && hasPassportScheme(found.value));
+  if (found.kind !== 'single') return found.kind === 'ambiguous';
+  return hasPassportScheme(found.value) || (acceptsDpop && hasDpopScheme(found.value));
 }
 
 /** The event of the final decision: one that was allowed is denied when its event could not be recorded. */

@@ -9,3 +9,10 @@ test.each(['light', 'dark'] as const)('each reason has a color of its own: %s', 
   expect(colors).not.toContain(unknown);
   expect(new Set(colors).size).toBe(REASONS.length);
 });
+
+test('what a route denied and what it only observed have other lines', () => {
+  const [denied, observed] = ['denied', 'observed'].map((outcome) =>
+    reasonStroke('jti_replay', 'light', outcome),
+  );
+  expect(observed).not.toEqual(denied);
+});

@@ -122,6 +122,7 @@ describe('readCredentials', () => {
   it('reads passport and proof', () => {
     const credentials = read({});
     expect(credentials).toEqual({
+      format: 'transcript-v1',
       passport: parsePassport(VALID_JWS),
       proof: {
         transcript: TRANSCRIPT,

@@ -4,22 +4,16 @@
  * Source: docs/operate/broker.md "Challenges".
  */
 
+import { MAX_MAC_KEYS, type MacKeys, parseMacKeys } from '../../process/files/mac-keys.ts';
 import { readMountedSecret } from '../../process/files/secret-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 
-/** 32 random bytes in base64 have 44 characters, in base64url 43, in hex 64. The text itself is the MAC's key. */
-const KEY_LINE = /^[A-Za-z0-9+/_=-]{43,1024}$/;
-const MAX_LINES = 8;
-
 /** @throws CliError `challenge_key_invalid`, or as `readMountedSecret` */
-export async function readChallengeKeys(path: string): Promise<readonly [Uint8Array, ...Uint8Array[]]> {
-  const lines = (await readMountedSecret(path)).split(/\r?\n/);
-  const [first, ...others] = lines.map((line) => Buffer.from(line, 'latin1'));
-  if (first !== undefined && lines.length <= MAX_LINES && lines.every((line) => KEY_LINE.test(line))) {
-    return [first, ...others];
-  }
+export async function readChallengeKeys(path: string): Promise<MacKeys> {
+  const keys = parseMacKeys(await readMountedSecret(path));
+  if (keys !== undefined) return keys;
   throw usageError(
     'challenge_key_invalid',
-    `${path} must have 1 to ${MAX_LINES} lines of at least 43 characters of base64: openssl rand -base64 32`,
+    `${path} must have 1 to ${MAX_MAC_KEYS} lines of at least 43 characters of base64: openssl rand -base64 32`,
   );
 }

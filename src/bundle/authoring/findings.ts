@@ -5,6 +5,7 @@
 
 export type FindingCode =
   | 'body_unbound'
+  | 'dpop_unbound'
   | 'route_shadowed'
   | 'method_shadowed'
   | 'forward_authorization'

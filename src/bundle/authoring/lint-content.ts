@@ -6,6 +6,7 @@
 import { parseTime } from '../../protocol/rfc3339.ts';
 import { compileBundle } from '../compile/compile.ts';
 import { compileBlocked } from '../compile/compile-blocked.ts';
+import { acceptsDpop } from '../compile/compile-dpop.ts';
 import { compileClient, compileIssuers } from '../compile/compile-identities.ts';
 import { compileRoutes } from '../compile/compile-routes.ts';
 import { Faults, pointer, showValue } from '../format/bundle-error.ts';
@@ -115,6 +116,10 @@ function lintRoute(route: RouteContent, path: string): readonly Finding[] {
   const name = showValue(route.route_id);
   if (route.body === 'unbound') {
     findings.push(warning('body_unbound', `${path}/body`, `${name}: the proof does not cover the body`));
+  }
+  if (acceptsDpop(route)) {
+    const text = `${name}: a DPoP proof does not cover ${(route.unbound ?? []).join(', ')}`;
+    findings.push(warning('dpop_unbound', `${path}/unbound`, text));
   }
   if (route.forward_authorization === true) {
     const text = `${name}: the upstream receives the passport`;

@@ -3,7 +3,7 @@ import { grantCovers } from '../../protocol/access.ts';
 import { satisfiesKeyBinding } from '../../protocol/identifiers.ts';
 import { accessOf } from '../compile/compile-routes.ts';
 import { pointer, showValue } from '../format/bundle-error.ts';
-import { acceptsTranscripts } from '../format/proof-members.ts';
+import { acceptsPassports } from '../format/proof-members.ts';
 import type {
   AllowedSourceContent,
   BlockedCallerContent,
@@ -70,7 +70,7 @@ function lintSources(
 
 function canMatch(source: AllowedSourceContent, route: RouteContent, identities: Identities): boolean {
   const issuer = identities.issuers.get(placeOf(source));
-  if (issuer !== undefined && acceptsTranscripts(route) && issuerCanMatch(issuer, source)) return true;
+  if (issuer !== undefined && acceptsPassports(route) && issuerCanMatch(issuer, source)) return true;
   const clients = identities.clients.get(placeOf(source)) ?? [];
   return clients.some((client) => clientCanMatch(client, source, route));
 }

@@ -11,6 +11,7 @@ import { type PassportHeader, passportHeaderOf } from '../../protocol/wire-names
 import { type Faults, pointer, showValue } from '../format/bundle-error.ts';
 import type { AllowedSourceContent, BundleContent, RouteContent } from '../format/schema.ts';
 import { type Steps, withoutPause } from '../format/time-slice.ts';
+import { compileUnbound } from './compile-dpop.ts';
 import { checkSubject, checkSubjectPrefix } from './compile-identities.ts';
 import { compileObservation } from './compile-observation.ts';
 import { RouteTree } from './route-table.ts';
@@ -119,6 +120,8 @@ function compileRoute(
     passportHeader: compilePassportHeader(entry, path, faults),
     forwardAuthorization: entry.forward_authorization ?? false,
     acceptedProofs: entry.accepted_proofs && new Set(entry.accepted_proofs),
+    unbound: compileUnbound(entry, path, faults),
+    needsDpopNonce: entry.dpop_nonce !== undefined,
     observeUntilSeconds: compileObservation(
       { mode: entry.enforcement, until: entry.observe_until },
       { mode: 'enforcement', untilPath: `${path}/observe_until` },

@@ -10,6 +10,7 @@ import { bundleError, Faults, pointer, showValue } from '../format/bundle-error.
 import type { BundleContent } from '../format/schema.ts';
 import { TimeSlice } from '../format/time-slice.ts';
 import { compileBlocked } from './compile-blocked.ts';
+import { acceptsDpop } from './compile-dpop.ts';
 import { compileClients, compileIssuers } from './compile-identities.ts';
 import { type KeyImporter, KeyTableBuilder, requiredTime } from './compile-keys.ts';
 import { compileObservation } from './compile-observation.ts';
@@ -70,6 +71,8 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
     singleVerifier: content.single_verifier ?? false,
     routesByFreshness: groupByFreshness(content),
     routes,
+    acceptsDpop: content.routes.some(acceptsDpop),
+    needsDpopNonces: content.routes.some(({ dpop_nonce }) => dpop_nonce !== undefined),
     unmatchedUntilSeconds,
     keys,
     blocked,

@@ -8,7 +8,7 @@ import type { Access } from '../../protocol/access.ts';
 import type { BodyRule } from '../../protocol/body-binding.ts';
 import type { KeyBinding } from '../../protocol/identifiers.ts';
 import type { Attributes } from '../../protocol/passport.ts';
-import type { ProofFormat } from '../../protocol/proof-format.ts';
+import type { ProofFormat, UnboundPart } from '../../protocol/proof-format.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { PassportHeader } from '../../protocol/wire-names.ts';
 import type { BundleFault } from '../format/bundle-error.ts';
@@ -34,6 +34,10 @@ export interface Snapshot {
   /** Excludes routes of an unknown class, which always deny. */
   readonly routesByFreshness: readonly FreshnessGroup[];
   readonly routes: RouteTable;
+  /** Whether a route accepts DPoP proofs. */
+  readonly acceptsDpop: boolean;
+  /** Whether a route requires nonces in them. */
+  readonly needsDpopNonces: boolean;
   /** When denied requests that no route matches no longer pass, if the verifier allows them to; undefined: they never do. */
   readonly unmatchedUntilSeconds: number | undefined;
   readonly keys: KeyTable;
@@ -95,6 +99,10 @@ export interface Route {
   readonly forwardAuthorization: boolean;
   /** Formats of proofs that the route accepts; undefined: transcript-v1 alone. */
   readonly acceptedProofs: ReadonlySet<ProofFormat> | undefined;
+  /** What requests with a DPoP proof may have unbound; empty where no such proof is accepted. */
+  readonly unbound: ReadonlySet<UnboundPart>;
+  /** Whether a DPoP proof must have a nonce of the verifier. */
+  readonly needsDpopNonce: boolean;
   /** When denied requests no longer pass, if the verifier allows them to; undefined: they never do. */
   readonly observeUntilSeconds: number | undefined;
   readonly sources: readonly SourceRule[];

@@ -11,6 +11,15 @@ export function acceptsTranscripts({
   return formats === undefined || formats.includes('transcript-v1');
 }
 
+/** All formats but HTTP message signatures, which are those of derived keys, are beside a passport. */
+export function acceptsPassports({
+  accepted_proofs: formats,
+}: {
+  readonly accepted_proofs?: readonly ProofFormat[];
+}): boolean {
+  return formats === undefined || formats.some((format) => format !== 'http-message-signatures');
+}
+
 /** Whether verifiers know the format, where a route names it. */
 type IsKnown = (format: ProofFormat) => boolean;
 
@@ -34,11 +43,12 @@ export function keepProofFormats<C extends JsonObject>(content: C, isKnown: IsKn
 }
 
 function kept(route: JsonObject, isKnown: IsKnown): JsonObject {
-  const { accepted_proofs: formats, ...others } = route as JsonObject & {
+  const { accepted_proofs: formats, unbound, dpop_nonce, ...others } = route as JsonObject & {
     readonly accepted_proofs?: readonly ProofFormat[];
   };
   if (formats === undefined) return route;
   const known = formats.filter(isKnown);
+  if (known.includes('dpop')) return { ...route, accepted_proofs: known };
   if (known.length > 0) return { ...others, accepted_proofs: known };
   return acceptsTranscripts({ accepted_proofs: formats }) ? others : { ...others, ...DENIES_ALL };
 }

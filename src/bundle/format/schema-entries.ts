@@ -6,7 +6,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
-import { PROOF_FORMATS } from '../../protocol/proof-format.ts';
+import { PROOF_FORMATS, UNBOUND_PARTS } from '../../protocol/proof-format.ts';
 import { TIME_PATTERN } from '../../protocol/rfc3339.ts';
 import { PASSPORT_HEADER_MEMBER } from '../../protocol/wire-names.ts';
 import {
@@ -238,6 +238,18 @@ export const route = closed(
         minItems: 1,
         uniqueItems: true,
         description: 'Formats of proofs that the route accepts. Default: transcript-v1 alone.',
+      }),
+    ),
+    unbound: Type.Optional(
+      Type.Array(Type.Enum([...UNBOUND_PARTS]), {
+        uniqueItems: true,
+        description:
+          'What requests with a DPoP proof may have although it binds none of it. Required with dpop; always has route and site.',
+      }),
+    ),
+    dpop_nonce: Type.Optional(
+      Type.Enum(['required'], {
+        description: 'Whether a DPoP proof must have a nonce of the verifier. Default: no.',
       }),
     ),
     enforcement: observe('Whether denied requests pass, without identity, until observe_until.'),

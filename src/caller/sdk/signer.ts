@@ -26,6 +26,11 @@ export interface SignerOptions {
   readonly throwOnDenial?: boolean;
   /** Redirects that are signed anew and followed. Default: `same-origin`. */
   readonly follow?: FollowPolicy;
+  /**
+   * Format of the proofs; the routes must accept it. `http-message-signatures` is RFC 9421, without a passport: for a key with a
+   * key ID, not for one with a broker's passports. Default: `transcript-v1`.
+   */
+  readonly proof?: 'transcript-v1' | 'http-message-signatures';
 }
 
 /** Clock and random identifiers. */
@@ -56,7 +61,7 @@ export class Signer {
 
   private constructor(options: SignerOptions, sources: SignerSources) {
     this.#options = options;
-    this.#engine = new RequestSigner(sources);
+    this.#engine = new RequestSigner({ ...sources, ...(options.proof && { proof: options.proof }) });
     const { onWarning = emitWarning } = options;
     this.#identity = new KeyFileIdentity(options.keyFile, {
       ...sources,
@@ -145,7 +150,7 @@ export class Signer {
     const headers = request.headers.filter(({ name, value }) => !isOfSigner(name, value));
     const signed = this.#engine.sign({ ...request, headers, body: body === 'stream' ? undefined : body });
     if (signed.kind === 'failed') throw new SignerError(signed.code, signed.message);
-    return Object.fromEntries(signed.headers.revealLines().map(({ name, value }) => [name, value]));
+    return Object.fromEntries(signed.headers.reveal().map(({ name, value }) => [name, value]));
   }
 }
 

@@ -1,5 +1,6 @@
 /** Signs the requests of an undici dispatcher. Its types are structural, because undici is not a dependency. */
 import { stringify } from 'node:querystring';
+import type { RequestHeader } from '../sign/request-headers.ts';
 import type { ClockCheck } from './clock-check.ts';
 import { failDispatch } from './dispatch-handler.ts';
 import { type FollowPolicy, refuseOtherOrigin } from './follow-policy.ts';
@@ -50,7 +51,8 @@ async function signOptions(
   refuseRedirect(options, handler, follow);
   const { body, method } = options;
   const path = pathWithQuery(options);
-  const headers = linesOf(options.headers).filter(({ name, value }) => !isOfSigner(name, value));
+  const given = linesOf(options.headers).filter(({ name, value }) => !isOfSigner(name, value));
+  const headers = withTypeOf(body, given);
   const bytes = isAbsent(body) ? undefined : await bytesOf(body);
   const signed = await sign({
     method,
@@ -58,8 +60,17 @@ async function signOptions(
     headers,
     body: isAbsent(body) ? undefined : (bytes ?? 'stream'),
   });
-  const lines = [...headers.map(({ name, value }) => [name, value]), ...Object.entries(signed)];
+  const names = new Set(Object.keys(signed).map((name) => name.toLowerCase()));
+  const own = headers.filter(({ name }) => !names.has(name.toLowerCase()));
+  const lines = [...own.map(({ name, value }) => [name, value]), ...Object.entries(signed)];
   return { path, query: undefined, headers: lines.flat() };
+}
+
+/** Undici sends the type of a `Blob`, which a signature may have to cover. */
+function withTypeOf(body: unknown, headers: readonly RequestHeader[]): readonly RequestHeader[] {
+  const isTyped = headers.some(({ name }) => name.toLowerCase() === 'content-type');
+  if (isTyped || !(body instanceof Blob) || body.type === '') return headers;
+  return [...headers, { name: 'content-type', value: body.type }];
 }
 
 function linesOf(headers: unknown) {

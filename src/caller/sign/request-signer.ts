@@ -1,7 +1,7 @@
 /**
- * Signs requests: each gets a passport that identifies the caller, and a proof that is bound to exactly this request.
- * The CLI, `proofgate signer` and the Node SDK sign with it.
- * Source: docs/design/protocol.md "Passport", "Transcript".
+ * Signs requests: each gets a proof that is bound to exactly this request, and with transcript-v1 a passport that identifies the
+ * caller. The CLI, `proofgate signer` and the Node SDK sign with it.
+ * Source: docs/design/protocol.md "Passport", "Transcript", "HTTP Message Signatures".
  */
 import { type BodyDigest, contentSha256 } from '../../protocol/body-binding.ts';
 import { ClientError, type ClientErrorCode } from '../../protocol/client-error.ts';
@@ -11,13 +11,20 @@ import {
   MAX_PROOF_TTL_SECONDS,
   MAX_TRANSCRIPT_BYTES,
 } from '../../protocol/limits.ts';
+import type { ProofFormat } from '../../protocol/proof-format.ts';
 import { newJti, type SigningKey, signTranscript } from '../../protocol/signing.ts';
 import type { RouteProfile, SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { Transcript } from '../../protocol/transcript.ts';
-import type { PassportHeader } from '../../protocol/wire-names.ts';
+import {
+  AUTHORIZATION_HEADER,
+  PASSPORT_HEADER_MEMBER,
+  PASSPORT_SCHEME,
+  type PassportHeader,
+} from '../../protocol/wire-names.ts';
 import { type ProfileChoice, type SelectedProfile, selectAmongFiles } from '../profiles/select-profile.ts';
 import { parseRequestUrl, type RequestUrl } from '../request-url.ts';
 import { CredentialHeaders } from './credential-headers.ts';
+import { signAsHttpMessage } from './http-message.ts';
 import { checkAuthorization, type RequestHeader, selectSignedHeaders } from './request-headers.ts';
 import {
   credentialsTooLarge,
@@ -82,6 +89,8 @@ export interface SignerOptions {
   readonly nowMs?: () => number;
   /** For tests that need the same bytes each time. */
   readonly newJti?: () => string;
+  /** Default: `transcript-v1`. */
+  readonly proof?: ProofFormat;
   /** 1 to 300. A proof never outlives its passport. */
   readonly proofTtlSeconds?: number;
   /** 1 to 300; for passports that the key signs itself. */
@@ -101,6 +110,7 @@ export class RequestSigner {
     this.#options = {
       nowMs: Date.now,
       newJti,
+      proof: 'transcript-v1',
       proofTtlSeconds: DEFAULT_PROOF_TTL_SECONDS,
       passportTtlSeconds: DERIVED_KEY_PASSPORT_TTL_SECONDS,
       ...options,
@@ -140,16 +150,46 @@ export class RequestSigner {
   }
 
   #signAs(inUse: IdentityInUse, request: RequestToSign): SignedRequest {
-    const { method } = request;
-    const { profile, profiles, url } = findProfile(request, inUse.identity.files);
+    const found = findProfile(request, inUse.identity.files);
+    const { profile, url } = found;
     checkAuthorization(request.headers, profile.passportHeader);
     const issuedAtSeconds = Math.floor(this.#options.nowMs() / 1000);
-    const passport = inUse.passportFor(profiles, profile, issuedAtSeconds, this.#options);
-    const expiresAtSeconds = Math.min(
+    const latestSeconds = Math.min(
       issuedAtSeconds + this.#options.proofTtlSeconds,
-      passport.expiresAtSeconds,
       keyEndAfter(issuedAtSeconds, inUse.identity),
     );
+    const times = { issuedAtSeconds, expiresAtSeconds: latestSeconds };
+    const { method } = request;
+    return {
+      kind: 'signed',
+      method,
+      url,
+      routeId: profile.routeId,
+      ...this.#prove(inUse, request, found, times),
+    };
+  }
+
+  #prove(inUse: IdentityInUse, request: RequestToSign, found: FoundProfile, times: PassportTimes): Proof {
+    if (this.#options.proof === 'transcript-v1') return this.#signTranscript(inUse, request, found, times);
+    const { key, passports } = inUse.identity;
+    if (passports !== undefined) {
+      throw new ClientError(
+        'key_id_missing',
+        "a key with a broker's passports has no key_id of its own to sign HTTP messages: use transcript-v1",
+      );
+    }
+    const terms = { jti: this.#options.newJti(), ...times };
+    return { ...terms, ...signAsHttpMessage(request, found, key, terms) };
+  }
+
+  #signTranscript(
+    inUse: IdentityInUse,
+    request: RequestToSign,
+    { profile, profiles, url }: FoundProfile,
+    { expiresAtSeconds: latestSeconds, issuedAtSeconds }: PassportTimes,
+  ): Proof {
+    const { method } = request;
+    const passport = inUse.passportFor(profiles, profile, issuedAtSeconds, this.#options);
     const { authSite, issuer, subject } = profiles.coordinates;
     const transcript: Transcript = {
       authSite,
@@ -165,24 +205,22 @@ export class RequestSigner {
       target: url.target,
       jti: this.#options.newJti(),
       issuedAtSeconds,
-      expiresAtSeconds,
+      expiresAtSeconds: Math.min(latestSeconds, passport.expiresAtSeconds),
       contentSha256: contentSha256(method, profile.body, request.body ?? NO_BODY),
       headers: selectSignedHeaders(request.headers, profile, request.signHeaders ?? []),
     };
     return {
-      kind: 'signed',
-      method,
-      url,
       headers: signedHeaders(passport.jws, profile.passportHeader, transcript, inUse.identity.key),
       jti: transcript.jti,
-      routeId: profile.routeId,
       keyId: passport.keyId,
       signedHeaderNames: transcript.headers.map(({ name }) => name),
       issuedAtSeconds,
-      expiresAtSeconds,
+      expiresAtSeconds: transcript.expiresAtSeconds,
     };
   }
 }
+
+type Proof = Omit<SignedRequest, 'kind' | 'method' | 'url' | 'routeId'>;
 
 /** Infinite for a key that has expired, because the verifier reports that. */
 function keyEndAfter(seconds: number, { expiresAtMs = Number.POSITIVE_INFINITY }: SigningIdentity): number {
@@ -210,7 +248,13 @@ function signedHeaders(
 ): CredentialHeaders {
   const proof = signTranscript(transcript, holderKey);
   if (proof.transcript.length > MAX_TRANSCRIPT_BYTES) throw credentialsTooLarge();
-  return new CredentialHeaders({ passport: jws, passportHeader, ...proof });
+  return new CredentialHeaders([
+    passportHeader === AUTHORIZATION_HEADER
+      ? { name: 'Authorization', value: `${PASSPORT_SCHEME} ${jws}` }
+      : { name: PASSPORT_HEADER_MEMBER, value: jws },
+    { name: 'X-Proofgate-Transcript', value: proof.transcript },
+    { name: 'X-Proofgate-Signature', value: proof.signature },
+  ]);
 }
 
 function requireTtl(what: string, seconds: number, maxSeconds: number): void {

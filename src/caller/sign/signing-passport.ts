@@ -29,11 +29,10 @@ export interface OwnPassport extends PassportTimes {
 }
 
 /**
- * A passport that a derived key signs for itself.
- * @throws ClientError `key_id_missing`, `passport_required`, `credentials_too_large`
+ * The `key_id` of a key that speaks for itself.
+ * @throws ClientError `key_id_missing`, `passport_required`
  */
-export function signOwnPassport({ audience, coordinates, key, ...rest }: OwnPassport): SigningPassport {
-  const { keyId, keyBinding, issuer, subject, trustDomain } = coordinates;
+export function requireOwnKey({ keyBinding, keyId }: SigningCoordinates): string {
   if (keyId === undefined) {
     throw new ClientError('key_id_missing', 'the profile file names no key_id, and no passport is given');
   }
@@ -43,6 +42,16 @@ export function signOwnPassport({ audience, coordinates, key, ...rest }: OwnPass
       `a key may not attest ${keyBinding} for itself: a broker's passport is needed`,
     );
   }
+  return keyId;
+}
+
+/**
+ * A passport that a derived key signs for itself.
+ * @throws ClientError as {@link requireOwnKey}, or `credentials_too_large`
+ */
+export function signOwnPassport({ audience, coordinates, key, ...rest }: OwnPassport): SigningPassport {
+  const { keyBinding, issuer, subject, trustDomain } = coordinates;
+  const keyId = requireOwnKey(coordinates);
   const holderJwk = key.publicKey.jwk;
   const claims = { keyId, issuer, subject, trustDomain, audience, keyBinding, holderJwk, ...rest };
   const jws = signPassport(claims, key);
@@ -93,6 +102,6 @@ function requireEqual(claim: string, actual: string, expected: string): void {
 export function credentialsTooLarge(): ClientError {
   return new ClientError(
     'credentials_too_large',
-    'passport or transcript is longer than 8 KiB: URL or headers are too long',
+    'passport or proof is longer than 8 KiB: URL or headers are too long',
   );
 }

@@ -55,7 +55,8 @@ async function request(
   const caPem = await readCaFile(settings.caFile);
   const { request, signed } = await signFromSettings(settings, positionals, context.env);
   const { method, url } = signed;
-  const headers = [...request.headers, ...signed.headers.revealLines()];
+  const own = request.headers.filter(({ name }) => !signed.headers.replaces(name));
+  const headers = [...own, ...signed.headers.reveal()];
   const message = {
     method,
     url,

@@ -67,7 +67,7 @@ async function deliver(settings: Values, signed: SignedRequest, { output }: CliC
 
 /** Both output formats end with a line break. */
 function formatCredentials(credentials: CredentialHeaders, format: Values['format']): string {
-  const lines = credentials.revealLines();
+  const lines = credentials.reveal();
   return format === 'json'
     ? `${JSON.stringify(Object.fromEntries(lines.map(({ name, value }) => [name, value])))}\n`
     : lines.map(({ name, value }) => `${name}: ${value}\n`).join('');

@@ -2,6 +2,7 @@
 
 import { BROKER_CALL_SETTINGS, brokerCallPlanOf } from '../../caller/broker/broker-settings.ts';
 import type { ProfileChoice } from '../../caller/profiles/select-profile.ts';
+import { PROOF_SETTING } from '../../caller/sign/proof-setting.ts';
 import { parseHeaderLine } from '../../caller/sign/request-headers.ts';
 import {
   findProfile,
@@ -21,6 +22,7 @@ import {
   withDefault,
 } from '../../process/settings/settings.ts';
 import { ClientError } from '../../protocol/client-error.ts';
+import type { ProofFormat } from '../../protocol/proof-format.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { CallerValues, SigningCaller } from './signing-caller.ts';
@@ -53,6 +55,7 @@ export const CALLER_SETTINGS = {
 export const SIGNING_SETTINGS = {
   ...CALLER_SETTINGS,
   ...BROKER_CALL_SETTINGS,
+  proof: PROOF_SETTING,
   bodyFile: optional(text('--body-file <file>', 'body of the request; - reads standard input')),
   headers: list(text('--header <line>', 'header of the request, "Name: value"'), '\n'),
   signHeaders: list(text('--sign-header <name>', "header to sign beyond the route's")),
@@ -93,7 +96,8 @@ export async function signFromSettings(
   const signAs = async (caller: SigningCaller): Promise<SignedInput> => {
     const body = await readBody(settings.bodyFile);
     const request = { method, url, body, headers, signHeaders: settings.signHeaders, choice };
-    return { request, signed: signOnce(request, await signerFor(request, caller), ttlSeconds) };
+    const signer = await signerFor(request, caller);
+    return { request, signed: signOnce(request, signer, { proof: settings.proof, ttlSeconds }) };
   };
   if (plan !== undefined) {
     const { withBrokerCaller } = await import('./broker-caller.ts');
@@ -125,13 +129,18 @@ export async function signerFor(
   return { profiles, audience, holderKey, brokerPassport, expiresAtMs };
 }
 
-/** @param ttlSeconds of proof and passport */
+interface ProofTerms {
+  readonly proof: ProofFormat;
+  /** Of proof and passport. */
+  readonly ttlSeconds: number;
+}
+
 function signOnce(
   request: RequestToSign,
   { audience, brokerPassport, expiresAtMs, holderKey: key, profiles }: SelectedSigner,
-  ttlSeconds: number,
+  { proof, ttlSeconds }: ProofTerms,
 ): SignedRequest {
-  const signer = new RequestSigner({ proofTtlSeconds: ttlSeconds, passportTtlSeconds: ttlSeconds });
+  const signer = new RequestSigner({ proof, proofTtlSeconds: ttlSeconds, passportTtlSeconds: ttlSeconds });
   const passports = brokerPassport === undefined ? undefined : new Map([[audience, brokerPassport]]);
   signer.replaceIdentity({ key, files: [profiles], passports, expiresAtMs });
   const signed = signer.sign(request);

@@ -89,7 +89,7 @@ function Sample({ stroke }: { readonly stroke: Stroke | undefined }) {
         y1="4"
         y2="4"
         stroke={stroke?.color}
-        strokeWidth="3"
+        strokeWidth={stroke?.width}
         strokeDasharray={stroke?.dash.join(' ')}
       />
     </svg>
@@ -155,7 +155,12 @@ function optionsOf(
     ],
     series: [
       {},
-      ...strokes.map(({ color, dash }) => ({ stroke: color, width: 2, dash: [...dash], spanGaps: false })),
+      ...strokes.map(({ color, dash, width }) => ({
+        stroke: color,
+        width,
+        dash: [...dash],
+        spanGaps: false,
+      })),
     ],
     hooks: {
       setCursor: [({ cursor: { idx, left = -1 } }) => onPoint(left < 0 ? undefined : (idx ?? undefined))],

@@ -10,7 +10,8 @@ import { reasonStroke, type Scheme } from './series-color';
 import { UntrustedText } from './values';
 
 type Series = DecisionSeries['series'][number];
-const strokeOf = ({ name }: Series, _place: number, scheme: Scheme) => reasonStroke(name, scheme);
+const strokeOf = ({ name, outcome }: Series, _place: number, scheme: Scheme) =>
+  reasonStroke(name, scheme, outcome);
 
 interface ReasonChartProps extends Pick<DecisionsQuery, 'period'> {
   readonly title: string;

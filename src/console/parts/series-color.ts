@@ -1,11 +1,16 @@
-/** Colors and dashes of series. A reason has the same color in every chart, and its detail the same dash. */
+/** Lines of series. A reason has the same color in every chart, its detail the same dash, and what was only observed is thin. */
 export type Scheme = 'light' | 'dark';
 
 export interface Stroke {
   readonly color: string;
   /** Lengths of strokes and gaps; empty for a whole line. */
   readonly dash: readonly number[];
+  /** In pixels. */
+  readonly width: number;
 }
+
+const WIDTH = 2.5;
+const OBSERVED_WIDTH = 1;
 
 /** In the order of the checks; new ones come last, because the place gives the color. */
 const REASONS: readonly string[] = [
@@ -37,18 +42,20 @@ const HUES = 280;
 const STRIDE = 5;
 
 export function outcomeStroke(name: string, scheme: Scheme): Stroke {
-  return { color: shade(OUTCOME_HUES[name] ?? 220, scheme), dash: [] };
+  return { color: shade(OUTCOME_HUES[name] ?? 220, scheme), dash: [], width: WIDTH };
 }
 
 /** @param code a reason, or a reason and its detail: `invalid_request_proof/key_unknown` */
-export function reasonStroke(code: string, scheme: Scheme): Stroke {
+export function reasonStroke(code: string, scheme: Scheme, outcome = 'denied'): Stroke {
+  const width = outcome === 'observed' ? OBSERVED_WIDTH : WIDTH;
   const [reason = '', detail = ''] = code.split('/');
   const place = REASONS.indexOf(reason);
-  if (place === -1) return { color: scheme === 'dark' ? '#a6a6a6' : '#5c5f66', dash: [] };
+  if (place === -1) return { color: scheme === 'dark' ? '#a6a6a6' : '#5c5f66', dash: [], width };
   const sum = [...detail].reduce((all, letter) => all + letter.charCodeAt(0), 0);
   return {
     color: shade(hueOf(place, REASONS.length), scheme),
     dash: DASHES[detail === '' ? 0 : sum % DASHES.length] ?? [],
+    width,
   };
 }
 
@@ -57,6 +64,7 @@ export function placeStroke(place: number, scheme: Scheme): Stroke {
   return {
     color: shade(hueOf(place, TARGET_HUES), scheme),
     dash: DASHES[Math.floor(place / TARGET_HUES) % DASHES.length] ?? [],
+    width: WIDTH,
   };
 }
 

@@ -1,6 +1,6 @@
 /** Checks of a declaration that its schema cannot make, and the effects of its steps on requests. */
 
-import { acceptsTranscripts } from '../../bundle/format/proof-members.ts';
+import { acceptsPassports } from '../../bundle/format/proof-members.ts';
 import type { ProblemFault } from '../../process/http-service/http-problem.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
@@ -219,10 +219,10 @@ function observationWarnings({ routes = [], site }: SiteDeclaration): readonly W
   return [...ofRoutes, { code: 'unmatched_observed', message }];
 }
 
-/** As `bundle lint` warns: callers of a broker sign transcripts. */
+/** As `bundle lint` warns: callers of a broker need a passport. */
 function proofWarnings({ routes = [], site }: SiteDeclaration): readonly Warning[] {
   return routes
-    .filter((route) => !acceptsTranscripts(route))
+    .filter((route) => !acceptsPassports(route))
     .flatMap(({ allowed_sources: sources, route_id: id }) =>
       sources
         .filter(({ issuer }) => issuer !== site.issuer_url)

@@ -21,6 +21,7 @@ import {
   noteAcknowledged,
   noteInstances,
   type SeenInstance,
+  type SeenInstances,
   type SignedReport,
 } from './target-instances.ts';
 import { TargetAllowance } from './target-rate-limit.ts';
@@ -224,9 +225,8 @@ function sitesOf(batch: readonly Waiting[]): ReadonlySet<string> {
   return new Set(batch.map(({ target }) => target.siteId));
 }
 
-/** Those of a target since the last write. */
-function seenInstances({ instances, unlisted }: Seen): readonly SeenInstance[] {
-  return unlisted === undefined ? [...instances.values()] : [...instances.values(), unlisted];
+function seenInstances({ instances, unlisted }: Seen): SeenInstances {
+  return { listed: [...instances.values()], unlisted };
 }
 
 interface Writing {

@@ -117,7 +117,8 @@ export class Distribution {
     const target = await this.#current(authenticated);
     const feed = this.#feed(target.siteId);
     const endMs = performance.now() + (query.wait_seconds ?? 0) * 1000;
-    await this.#reconcile(feed, target, positionOf(query));
+    const reported = positionOf(query);
+    const isOnChain = await this.#reconcile(feed, target, reported);
     for (;;) {
       const state = await feed.state();
       const current = etagOf(state);
@@ -128,6 +129,8 @@ export class Distribution {
       const answer = isTooOld || current === etag ? undefined : await this.#answer(feed, state, query);
       if (answer !== undefined) {
         await this.#limits.note(target);
+        // The answer may let it go on for longer than what was published when the poll began.
+        if (!signal.aborted) this.#acknowledgements.noteSeen(target, isOnChain, reported?.revision);
         return { kind: 'answer', answer, etag: current };
       }
       const leftMs = endMs - performance.now();
@@ -138,15 +141,18 @@ export class Distribution {
     }
   }
 
-  /** Requests a publication that the target can accept, if nothing published continues from its position. */
+  /**
+   * Requests a publication that the target can accept, if nothing published continues from its position.
+   * @returns whether something does
+   */
   async #reconcile(
     feed: SiteFeed,
     target: ReportingTarget,
     reported: ChainPosition | undefined,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const isOnChain = reported === undefined || (await this.#canContinueFrom(feed, reported));
     this.#acknowledgements.noteSeen(target, isOnChain, reported?.revision);
-    if (isOnChain) return;
+    if (isOnChain) return true;
     const { store, nowMs } = this.#options;
     const { targetId } = target;
     const now = nowMs();
@@ -154,6 +160,7 @@ export class Distribution {
       mayRaise: () => this.#floorRaises.take(targetId, now),
       mayNote: () => this.#aheadNotes.take(targetId, now),
     });
+    return false;
   }
 
   /** Whether something published continues from the target's position. */

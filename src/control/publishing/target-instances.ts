@@ -35,6 +35,13 @@ export interface SeenInstance extends InstanceReport {
   readonly enforcedObservations: number;
 }
 
+/** Those of a target since the last write. */
+export interface SeenInstances {
+  readonly listed: readonly SeenInstance[];
+  /** Stands for those for which there was no room. Its ID says nothing: that instance may be listed, with another revision. */
+  readonly unlisted: SeenInstance | undefined;
+}
+
 export interface NotedInstances {
   /** IDs of those that are listed, by target. */
   readonly kept: ReadonlyMap<string, ReadonlySet<string>>;
@@ -48,7 +55,7 @@ export interface NotedInstances {
  */
 export async function noteInstances(
   tx: Transaction,
-  seen: ReadonlyMap<string, readonly SeenInstance[]>,
+  seen: ReadonlyMap<string, SeenInstances>,
   nowMs: number,
   most = MAX_INSTANCES,
 ): Promise<NotedInstances> {
@@ -56,19 +63,24 @@ export async function noteInstances(
   const unlisted = new Map<string, Unlisted>();
   if (seen.size === 0) return { kept: keptIds, unlisted };
   const known = await tx.targetInstances.ofAttached([...seen.keys()]);
-  const bounds = await boundsOf(tx, [...seen.values()].flat());
+  const bounds = await boundsOf(
+    tx,
+    [...seen.values()].flatMap(({ listed, unlisted: other = [] }) => listed.concat(other)),
+  );
   const withEnd = (instance: Instance) => ({
     ...instance,
     freshUntilMs: freshUntilMs(bounds.get(instance.siteId), instance),
   });
   const rows: Instance[] = [];
   for (const [targetId, before] of known) {
-    const { ended, evicted, kept } = nextInstances(before, seen.get(targetId) ?? [], nowMs, most);
+    const { listed = [], unlisted: others } = seen.get(targetId) ?? {};
+    const { ended, evicted, kept } = nextInstances(before, listed, nowMs, most);
     for (const instance of ended) await tx.targetInstances.remove(instance);
     rows.push(...kept.filter(({ lastSeenAtMs }) => lastSeenAtMs === nowMs).map(withEnd));
     for (const instance of evicted) {
       addUnlisted(unlisted, instance.lastSeenAtMs === nowMs ? withEnd(instance) : instance);
     }
+    if (others !== undefined) addUnlisted(unlisted, withEnd(newRow(others, nowMs)));
     keptIds.set(targetId, new Set(kept.map(({ instanceId }) => instanceId)));
   }
   // One statement for all targets, because their rows are locked meanwhile.
@@ -134,6 +146,10 @@ export function nextInstances(
 const NOT_ACKNOWLEDGED = {
   ...{ ackedRevision: null, ackedHead: null, ackedAtMs: null, signedAtMs: null, freshUntilMs: null },
 };
+
+function newRow(instance: SeenInstance, nowMs: number): Instance {
+  return { ...NOT_ACKNOWLEDGED, ...columnsOf(instance, undefined, nowMs), ...signedColumns(instance) };
+}
 
 function columnsOf(instance: SeenInstance, before: Instance | undefined, nowMs: number) {
   const { enforcedObservations, instanceId, replayStore = null, siteId, targetId, version } = instance;

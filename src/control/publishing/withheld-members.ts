@@ -32,6 +32,7 @@ const MEMBERS = Object.keys(COLUMNS) as readonly WithheldMember[];
 export const MEMBER_OF_FORMAT: Readonly<Record<ProofFormat, WithheldMember>> = {
   'transcript-v1': 'accepted_proofs',
   'http-message-signatures': 'accepted_proofs',
+  dpop: 'accepted_proofs',
 };
 
 /** What the newest whole bundle does with each member. */

@@ -8,6 +8,7 @@ import { type Denial, deny, type Reason } from '../../protocol/reasons.ts';
 import {
   ACCEPT_SIGNATURE_HEADER,
   CONTEXT_HEADERS,
+  DPOP_NONCE_HEADER,
   PASSPORT_SCHEME,
   REASON_HEADER,
 } from '../../protocol/wire-names.ts';
@@ -44,8 +45,10 @@ const RETRY_AFTER_SECONDS = '1';
 
 export function problemOfDenial({
   acceptSignature,
+  challenge,
   decisionId,
   denial,
+  dpopNonce,
   routeId,
 }: DeniedDecision): ProblemResponse {
   const { detail, reason, status } = denial;
@@ -58,19 +61,24 @@ export function problemOfDenial({
     route_id: routeId,
     decision_id: decisionId,
   });
-  const headers = headersOf(denial, decisionId);
+  const headers = headersOf(denial, decisionId, challenge);
   if (acceptSignature !== undefined) headers.push([ACCEPT_SIGNATURE_HEADER, acceptSignature]);
+  if (dpopNonce !== undefined) headers.push([DPOP_NONCE_HEADER, dpopNonce]);
   return { status, headers, body };
 }
 
-function headersOf({ reason, status }: Denial, decisionId: string): [string, string][] {
+function headersOf(
+  { reason, status }: Denial,
+  decisionId: string,
+  challenge: string = PASSPORT_SCHEME,
+): [string, string][] {
   const headers: [string, string][] = [
     ['content-type', 'application/problem+json'],
     ['cache-control', 'no-store'],
     [REASON_HEADER, reason],
     [CONTEXT_HEADERS.decisionId, decisionId],
   ];
-  if (status === 401) headers.push(['www-authenticate', PASSPORT_SCHEME]);
+  if (status === 401) headers.push(['www-authenticate', challenge]);
   // The route denies until its bundle is corrected, so a retry does not help.
   if (status === 503 && reason !== 'bundle_freshness_unknown')
     headers.push(['retry-after', RETRY_AFTER_SECONDS]);

@@ -8,6 +8,8 @@ import {
   AUTHORIZATION_HEADER,
   anySpelling,
   CONTEXT_HEADERS,
+  DPOP_HEADER,
+  HTTP_SIGNATURE_FIELDS,
   HTTP_SIGNATURE_HEADER,
   HTTP_SIGNATURE_INPUT_HEADER,
   isVendorSpelling,
@@ -35,7 +37,6 @@ export function observedHeadersOf({ decisionId }: ObservedDecision): ContextHead
 }
 
 const NONE: readonly string[] = [];
-export const HTTP_SIGNATURE_FIELDS: readonly string[] = [HTTP_SIGNATURE_HEADER, HTTP_SIGNATURE_INPUT_HEADER];
 
 const SET_ON_OBSERVED: ReadonlySet<string> = new Set([OBSERVED_HEADER, CONTEXT_HEADERS.decisionId]);
 const NEVER_ON_OBSERVED: readonly string[] = [
@@ -52,12 +53,11 @@ const NEVER_ON_OBSERVED: readonly string[] = [
  */
 export function namesToRemoveFromObserved(
   inbound: readonly string[],
-  { removesAuthorization, removesHttpSignatures }: ObservedDecision,
+  { removesAuthorization, unusedProofs }: ObservedDecision,
 ): readonly string[] {
   const reserved = inbound.filter((name) => isReservedName(name) && !SET_ON_OBSERVED.has(name.toLowerCase()));
   const authorization = removesAuthorization ? [AUTHORIZATION_HEADER] : [];
-  const signatures = removesHttpSignatures ? HTTP_SIGNATURE_FIELDS : NONE;
-  return [...new Set([...NEVER_ON_OBSERVED, ...authorization, ...signatures, ...reserved])];
+  return [...new Set([...NEVER_ON_OBSERVED, ...authorization, ...unusedProofs, ...reserved])];
 }
 
 type CredentialRoute = Pick<Route, 'forwardAuthorization' | 'passportHeader'>;
@@ -109,13 +109,14 @@ export function otherNamesToRemove(
 }
 
 /**
- * Removes the verified signature from `Signature` and `Signature-Input`, and keeps the signatures of others. Each of the two is
- * either set or removed.
+ * Removes a DPoP proof; removes the verified signature from `Signature` and `Signature-Input`, and keeps the signatures of others.
+ * Each of the two is either set or removed.
  */
-export function signatureChanges({ otherSignatures, proofFormat }: AllowedDecision): {
+export function proofChanges({ otherSignatures, proofFormat }: AllowedDecision): {
   readonly set: ContextHeaders;
   readonly removed: readonly string[];
 } {
+  if (proofFormat === 'dpop') return WITHOUT_DPOP;
   if (proofFormat !== 'http-message-signatures') return NO_CHANGES;
   if (otherSignatures === undefined) return { set: [], removed: HTTP_SIGNATURE_FIELDS };
   const { input, signature } = otherSignatures;
@@ -130,6 +131,7 @@ export function signatureChanges({ otherSignatures, proofFormat }: AllowedDecisi
 }
 
 const NO_CHANGES = { set: [], removed: NONE };
+const WITHOUT_DPOP = { set: [], removed: [DPOP_HEADER] };
 
 /**
  * Whether a client's header of this name must not reach the upstream: our prefix in any spelling, except the proof, and

@@ -21,7 +21,7 @@ import {
   namesToRemoveFromObserved,
   observedHeadersOf,
   otherNamesToRemove,
-  signatureChanges,
+  proofChanges,
   usualNamesToRemove,
 } from '../answers/upstream-headers.ts';
 
@@ -44,14 +44,14 @@ export function deniedResponse(decision: DeniedDecision): CheckResponse {
  * @param namesToRemove in addition to the credentials, see `otherNamesToRemove`
  */
 export function allowedResponse(decision: AllowedDecision, namesToRemove: readonly string[]): CheckResponse {
-  const signatures = signatureChanges(decision);
-  const headers = [...identityHeadersOf(decision), ...decisionHeadersOf(decision), ...signatures.set];
+  const proof = proofChanges(decision);
+  const headers = [...identityHeadersOf(decision), ...decisionHeadersOf(decision), ...proof.set];
   return {
     // Explicit for the reader: a response without a status allows too.
     status: { code: OK },
     ok_response: {
       headers: overwriteAll(headers),
-      headers_to_remove: [...usualNamesToRemove(decision.route), ...signatures.removed, ...namesToRemove],
+      headers_to_remove: [...usualNamesToRemove(decision.route), ...proof.removed, ...namesToRemove],
     },
   };
 }
@@ -99,7 +99,7 @@ export function createResponseEncoder({ checkResponse }: ResponseSerializers): R
   }
 
   function encodeAllowed(decision: AllowedDecision, inbound: RequestHeaders): Buffer {
-    const { caller, decisionId, otherSignatures, passportSha256, route, snapshot } = decision;
+    const { caller, decisionId, otherSignatures, passportSha256, proofFormat, route, snapshot } = decision;
     const namesToRemove = otherNamesToRemove(inbound.names(), decision);
     const isUsual = namesToRemove.length === 0 && otherSignatures === undefined;
     if (!isUsual || decisionId.length !== place.length) {
@@ -107,16 +107,17 @@ export function createResponseEncoder({ checkResponse }: ResponseSerializers): R
     }
     // No passport's hash has a space.
     const credential = passportSha256 ?? `key ${caller.keyId}`;
-    const name = `${snapshot.head}\n${credential}\n${route.routeId}`;
+    const name = `${snapshot.head}\n${credential}\n${route.routeId}\n${proofFormat}`;
     const answer =
       kept.get(name) ?? keep(name, checkResponse(allowedResponse({ ...decision, decisionId: place }, [])));
     return withId(answer, decisionId);
   }
 
   function encodeDenied(decision: DeniedDecision): Buffer {
-    const { acceptSignature = '', decisionId, denial, routeId } = decision;
-    if (decisionId.length !== place.length) return checkResponse(deniedResponse(decision));
-    const name = `${denial.reason}\n${denial.detail ?? ''}\n${routeId ?? ''}\n${acceptSignature}`;
+    const { acceptSignature = '', challenge = '', decisionId, denial, dpopNonce, routeId } = decision;
+    if (dpopNonce !== undefined || decisionId.length !== place.length)
+      return checkResponse(deniedResponse(decision));
+    const name = `${denial.reason}\n${denial.detail ?? ''}\n${routeId ?? ''}\n${acceptSignature}\n${challenge}`;
     const answer =
       kept.get(name) ?? keep(name, checkResponse(deniedResponse({ ...decision, decisionId: place })));
     return withId(answer, decisionId);

@@ -60,7 +60,7 @@ export function readCheck(reader: CheckReader, check: ReceivedCheck): CheckedReq
     body: bodyOf(reader, check, headers),
   };
   return {
-    facts: profile.removesHeaders ? { ...facts, removesHttpSignatures: 'if_observed' } : facts,
+    facts: profile.removesHeaders ? { ...facts, proofRemoval: 'if_observed' } : facts,
     fault: original.fault,
     reservedName: reservedNameOf(profile, headers),
   };

@@ -11,7 +11,7 @@ import {
   namesToRemoveFromObserved,
   observedHeadersOf,
   otherNamesToRemove,
-  signatureChanges,
+  proofChanges,
   usualNamesToRemove,
 } from '../answers/upstream-headers.ts';
 
@@ -33,12 +33,12 @@ function changesOf(decision: AllowedDecision | ObservedDecision, inbound: readon
   if (decision.kind === 'observed') {
     return { context: observedHeadersOf(decision), removed: namesToRemoveFromObserved(inbound, decision) };
   }
-  const signatures = signatureChanges(decision);
+  const proof = proofChanges(decision);
   return {
-    context: [...identityHeadersOf(decision), ...decisionHeadersOf(decision), ...signatures.set],
+    context: [...identityHeadersOf(decision), ...decisionHeadersOf(decision), ...proof.set],
     removed: [
       ...usualNamesToRemove(decision.route),
-      ...signatures.removed,
+      ...proof.removed,
       ...otherNamesToRemove(inbound, decision),
     ],
   };

@@ -17,7 +17,6 @@ import type { AllowedDecision, ObservedDecision } from '../../verifier/decision/
 import type { BodyState, RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { internalDenial, problemOfDenial } from '../answers/denial-problem.ts';
-import { HTTP_SIGNATURE_FIELDS } from '../answers/upstream-headers.ts';
 import type { Admission, SeenRequest } from './admission-gate.ts';
 import {
   type CapturedRequest,
@@ -249,7 +248,7 @@ export class Guard {
     const host = headers.lookup('host');
     const isOurs = host.kind === 'single' && isHostOf(this.origin, host.value);
     const head = { method, scheme, authority: isOurs ? authority : '', target, headers };
-    const facts = { ...head, body: UNKNOWN_BODY, removesHttpSignatures: 'if_observed' } as const;
+    const facts = { ...head, body: UNKNOWN_BODY, proofRemoval: 'if_observed' } as const;
     return hasUpgrade || method === 'CONNECT' ? facts : { ...facts, upgrade: 'none' };
   }
 }
@@ -306,11 +305,8 @@ function passes(admission: Admission): admission is Passing {
 
 /** Lets the request pass without identity. Like that of an allowed one, its method cannot be changed, nor a proof be added. */
 function passOn(decision: ObservedDecision, request: IncomingMessage, captured: CapturedRequest): Admission {
-  const { decisionId, denial, removesAuthorization, removesHttpSignatures, route } = decision;
-  const removed = [
-    ...(removesAuthorization ? [AUTHORIZATION_HEADER] : []),
-    ...(removesHttpSignatures ? HTTP_SIGNATURE_FIELDS : []),
-  ];
+  const { decisionId, denial, removesAuthorization, route, unusedProofs } = decision;
+  const removed = [...(removesAuthorization ? [AUTHORIZATION_HEADER] : []), ...unusedProofs];
   if (removed.length > 0) removeHeaders(request, (name) => removed.includes(name));
   const { detail, reason } = denial;
   const observed = Object.freeze({ reason, detail, routeId: route?.routeId, decisionId });

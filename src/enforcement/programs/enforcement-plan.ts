@@ -17,6 +17,7 @@ import type { CaptureSetup } from '../../verifier/assembly/open-captures.ts';
 import type { VerifierSetup } from '../../verifier/assembly/open-verifier.ts';
 import type { ControlConnectionOptions } from '../../verifier/loading/refresh/control-connection.ts';
 import { ControlFailure } from '../../verifier/loading/refresh/control-failure.ts';
+import { readDpopNonceKeys } from './dpop-settings.ts';
 import type { EnforcementSettings } from './enforcement-settings.ts';
 import { planObservations, planObservedPaths } from './observation-settings.ts';
 import { planReplay } from './replay-plan.ts';
@@ -53,6 +54,7 @@ export async function planEnforcement(
 async function planBundle(settings: EnforcementSettings, isWorker: boolean): Promise<BundleSetup> {
   const { authSite, bundle: directory, stateDir: stateDirectory } = settings;
   const replay = await planReplay(settings);
+  const dpopNonceKeys = await readDpopNonceKeys(settings);
   const signers = await readSigners(settings);
   // A worker only reads this directory, because it must restart while the volume is read-only.
   if (!isWorker) await assertStateDirectory(stateDirectory);
@@ -62,7 +64,9 @@ async function planBundle(settings: EnforcementSettings, isWorker: boolean): Pro
   }
   const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
   const state = { stateDirectory, isWorker, directory, control };
-  return { authSite, ...state, replay, realtimeStalenessSeconds, ...signers };
+  const dpopNonces = dpopNonceKeys === undefined ? 'single_verifier' : 'any';
+  const dpop = { dpopNonceKeys, dpopNonces } as const;
+  return { authSite, ...state, replay, realtimeStalenessSeconds, ...signers, ...dpop };
 }
 
 async function readSigners(settings: EnforcementSettings) {

@@ -19,6 +19,7 @@ import type { SHUTDOWN_SETTINGS } from '../../process/settings/shutdown-settings
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import type { AUDIT_SETTINGS } from '../../verifier/assembly/audit-settings.ts';
 import { FRESHNESS_SIGNERS, type ORIGIN_AND_STALENESS } from './decision-settings.ts';
+import type { DPOP_SETTINGS } from './dpop-settings.ts';
 import type { OBSERVATION_SETTINGS } from './observation-settings.ts';
 
 /** The Auth Site and its bundle. */
@@ -192,6 +193,6 @@ type EnforcementGroups = typeof BUNDLE_SETTINGS &
   typeof LOAD_SETTINGS &
   typeof SHUTDOWN_SETTINGS;
 
-/** The middleware has none of the last. */
+/** The middleware has none of the last line. */
 export type EnforcementSettings = SettingValues<EnforcementGroups> &
-  Partial<SettingValues<typeof OBSERVATION_SETTINGS>>;
+  Partial<SettingValues<typeof OBSERVATION_SETTINGS & typeof DPOP_SETTINGS>>;

@@ -87,8 +87,9 @@ async function ask(path: string): Promise<'answered' | 'no_listener' | 'gone'> {
 
 function listen(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(path, () => resolve());
+    server.on('error', reject);
+    // A worker of a cluster would otherwise have the primary listen, which has other descriptors and may run longer.
+    server.listen({ path, exclusive: true }, () => resolve());
   });
 }
 

@@ -36,6 +36,8 @@ export interface DecisionEvent {
   readonly transcript_sha256?: string | undefined;
   /** base64url SHA-256 of an HTTP message signature's `@signature-params`, nonce included. */
   readonly signature_params_sha256?: string | undefined;
+  /** base64url SHA-256 of a DPoP proof's signing input, `jti` included; the signature has many spellings. */
+  readonly dpop_proof_sha256?: string | undefined;
   readonly bundle_revision?: number | undefined;
   readonly bundle_head?: string | undefined;
   /** Present when the request was allowed only because of a break-glass statement. */

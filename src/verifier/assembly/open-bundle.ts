@@ -3,6 +3,7 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { CountedDecision } from '../../bundle/format/decision-summary.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
+import type { MacKeys } from '../../process/files/mac-keys.ts';
 import { packageVersion } from '../../process/program/version.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
 import { secondsUntilStale } from '../decision/steps/freshness.ts';
@@ -47,6 +48,10 @@ export interface BundleSetup {
   readonly realtimeStalenessSeconds: number;
   /** A store in Redis also holds the mark that the site's verifiers share; one in memory serves only one verifier. */
   readonly replay: ReplaySetup;
+  /** Keys of nonces for DPoP, shared by replicas; undefined: a random one for this process. */
+  readonly dpopNonceKeys?: MacKeys | undefined;
+  /** Which bundles may require nonces: without a shared key, verifiers do not know each other's. Default: `single_verifier`. */
+  readonly dpopNonces?: 'any' | 'single_verifier' | 'none';
 }
 
 export interface OpenBundle extends BundleLoading {
@@ -149,7 +154,9 @@ async function ownState(
       await observations.prepare?.(snapshot);
       await raise();
     },
-    acceptSnapshot: setup.replay.kind === 'memory' ? refuseUnlessSingleVerifier : undefined,
+    acceptSnapshot: (snapshot) =>
+      (setup.replay.kind === 'memory' ? refuseUnlessSingleVerifier(snapshot) : undefined) ??
+      refuseUnknownNonces(setup, snapshot),
   });
   const listener = logRefreshEvents(logger, refreshMetrics);
   const refresher =
@@ -297,6 +304,15 @@ async function openSharedMark(replay: ReplaySetup): Promise<SharedMark | undefin
   if (replay.kind === 'memory') return undefined;
   const { createRedisSharedMark } = await import('../redis/redis-shared-mark.ts');
   return createRedisSharedMark(replay);
+}
+
+function refuseUnknownNonces(
+  { dpopNonces = 'single_verifier' }: BundleSetup,
+  { needsDpopNonces, singleVerifier }: Snapshot,
+): string | undefined {
+  if (!needsDpopNonces || dpopNonces === 'any') return undefined;
+  if (dpopNonces === 'single_verifier' && singleVerifier) return undefined;
+  return 'a bundle with dpop_nonce needs --dpop-nonce-key-file, unless one process serves a site with single_verifier: true';
 }
 
 /** The store in memory does not know which proofs other verifiers consumed. */

@@ -2,10 +2,12 @@
  * Opens a verifier from typed options: loads its bundle, and opens its replay store, audit trail and metrics. Every
  * enforcement point that runs a verifier in its process starts here.
  */
+import { randomBytes } from 'node:crypto';
 import { isBreakGlassInForce } from '../../bundle/compile/break-glass-statement.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { faultName } from '../../process/program/errors.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
+import { createDpopNonces, DPOP_NONCE_KEY_BYTES } from '../../protocol/dpop-nonce.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import { staleGroups } from '../decision/steps/freshness.ts';
 import type { BreakGlassStatus } from '../loading/break-glass-file.ts';
@@ -145,6 +147,10 @@ async function openInState(inputs: OpenVerifierInputs): Promise<OpenVerifier> {
       nowMs: Date.now,
       realtimeStalenessSeconds,
       externalOrigin,
+      dpopNonces: createDpopNonces(
+        setup.authSite,
+        setup.dpopNonceKeys ?? [randomBytes(DPOP_NONCE_KEY_BYTES)],
+      ),
       observations,
       onUnmatched: paths && ((method, target, nowMs) => paths.add(method, target, nowMs)),
       maxInFlight,

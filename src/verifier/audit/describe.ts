@@ -4,7 +4,6 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { CallContext } from '../../process/connections/call-context.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../process/telemetry/decision-event.ts';
 import { parseTraceparent } from '../../process/telemetry/decision-trace.ts';
-import { type KeyedCredentials, proofFormatOf } from '../../protocol/accepted-credentials.ts';
 import { type Denial, isNamingReason } from '../../protocol/reasons.ts';
 import type { Evidence } from '../decision/facts/evaluation.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
@@ -57,13 +56,12 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
       caller?.identity === caller?.derivedKey?.client ? caller?.derivedKey?.client.clientId : undefined,
     passport_id: credentials?.passport?.claims.passportId,
     caller_verified: decided.callerVerified,
-    proof_format:
-      credentials !== undefined && route?.acceptedProofs !== undefined
-        ? proofFormatOf(credentials)
-        : undefined,
+    proof_format: route?.acceptedProofs === undefined ? undefined : credentials?.format,
     transcript_sha256:
-      credentials?.passport && hash('sha256', credentials.proof.transcriptBytes, 'base64url'),
-    signature_params_sha256: credentials?.passport === undefined ? paramsSha256Of(credentials) : undefined,
+      credentials?.format === 'transcript-v1' ? sha256(credentials.proof.transcriptBytes) : undefined,
+    signature_params_sha256:
+      credentials?.format === 'http-message-signatures' ? sha256(credentials.signature.params) : undefined,
+    dpop_proof_sha256: credentials?.format === 'dpop' ? sha256(credentials.proof.signingInput) : undefined,
     bundle_revision: snapshot?.revision,
     bundle_head: snapshot?.head,
     break_glass: decided.outcome === 'allowed' ? evidence.isBreakGlass : undefined,
@@ -77,9 +75,7 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
   };
 }
 
-function paramsSha256Of(credentials: KeyedCredentials | undefined): string | undefined {
-  return credentials && hash('sha256', credentials.signature.params, 'base64url');
-}
+const sha256 = (bytes: Buffer | string): string => hash('sha256', bytes, 'base64url');
 
 let lastTime = { ms: 0, text: new Date(0).toISOString() };
 

@@ -3,7 +3,7 @@
  * bundle and clock that consumes nothing. Step 6, replay, comes last: `../verifier.ts`.
  */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
-import { type AcceptedCredentials, proofFormatOf } from '../../protocol/accepted-credentials.ts';
+import type { AcceptedCredentials } from '../../protocol/accepted-credentials.ts';
 import type { OtherSignatures } from '../../protocol/http-signature.ts';
 import type { ProofFormat } from '../../protocol/proof-format.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
@@ -64,7 +64,7 @@ export function verifiedOf({ evidence, holder, snapshot }: Evaluation): Verified
     route: required(evidence.route),
     caller: required(evidence.caller),
     credentials,
-    proofFormat: proofFormatOf(credentials),
+    proofFormat: credentials.format,
     holder: required(holder),
   };
 }
@@ -97,6 +97,10 @@ export interface DeniedDecision {
   readonly routeId: string | undefined;
   /** `Accept-Signature`: what a signature must cover, for a request without a proof where the route accepts one. */
   readonly acceptSignature?: string | undefined;
+  /** `WWW-Authenticate` of a 401, where the route accepts DPoP proofs; undefined: the usual one. */
+  readonly challenge?: string | undefined;
+  /** `DPoP-Nonce`: a nonce for the request's repetition. */
+  readonly dpopNonce?: string | undefined;
 }
 
 /** A denial that lets the request pass without identity, because its route is observed. */
@@ -109,6 +113,6 @@ export interface ObservedDecision {
   readonly route: Route | undefined;
   /** Whether `Authorization` may hold a passport, and must not reach the upstream. */
   readonly removesAuthorization: boolean;
-  /** Whether the request may have an HTTP message signature for the site, which must not reach the upstream. */
-  readonly removesHttpSignatures: boolean;
+  /** Further headers that may hold a proof for the site, which must not reach the upstream. */
+  readonly unusedProofs: readonly string[];
 }

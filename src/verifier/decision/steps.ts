@@ -132,9 +132,9 @@ function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Den
   const { authSite, keys } = required(snapshot);
   // Without a route, from which `explain` continues, there is only the usual header.
   const passportHeader = evidence.route?.passportHeader ?? AUTHORIZATION_HEADER;
-  const acceptsHttpSignatures = facts.removesHttpSignatures === true;
+  const removesProofs = facts.proofRemoval === 'always';
   const acceptedProofs = evidence.route?.acceptedProofs;
-  const rules = { authSite, passportHeader, acceptedProofs, acceptsHttpSignatures };
+  const rules = { authSite, passportHeader, acceptedProofs, removesProofs };
   const credentials = readAcceptedCredentials(
     facts.headers,
     rules,
@@ -142,11 +142,10 @@ function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Den
   );
   if (isDenial(credentials)) return credentials;
   evidence.credentials = credentials;
-  const { passport } = credentials;
   const caller =
-    passport === undefined
+    credentials.passport === undefined
       ? callerOfKeyId(keys, credentials.signature.keyId)
-      : identifyCaller(keys, passport);
+      : identifyCaller(keys, credentials.passport);
   if (caller !== undefined) evidence.caller = caller;
   return undefined;
 }

@@ -32,8 +32,8 @@ export interface CapturedRequest {
   readonly moment: { readonly source: 'event' | 'check_request'; readonly seconds: number } | undefined;
   /** Set for the output of `sign`: the request and its body are the signed ones, but only the body's hash is known. */
   readonly signedBody: BodyState | undefined;
-  /** Whether the enforcement point accepts HTTP message signatures, as Envoy over gRPC does. */
-  readonly acceptsHttpSignatures: boolean;
+  /** Whether the enforcement point accepts HTTP message signatures and DPoP proofs, as Envoy over gRPC does. */
+  readonly removesProofs: boolean;
 }
 
 /** An audit event without its request. */
@@ -67,8 +67,8 @@ export function parseExplainInput(text: string): ExplainInput {
       throw requestInvalid('/attributes/request/time', 'must be a time in UTC');
     }
     const moment = seconds === undefined ? undefined : ({ source: 'check_request', seconds } as const);
-    const accepts = { acceptsHttpSignatures: true };
-    return { kind: 'request', check, recorded: undefined, moment, signedBody: undefined, ...accepts };
+    const others = { recorded: undefined, signedBody: undefined, removesProofs: true };
+    return { kind: 'request', check, moment, ...others };
   }
   const capture = new JsonFields(value, '');
   if (capture.value('explanation') !== undefined) return readDenial(capture);
@@ -110,7 +110,7 @@ function requestOfSignOutput(value: JsonObject): CapturedRequest {
     recorded: undefined,
     moment: undefined,
     signedBody: body,
-    acceptsHttpSignatures: true,
+    removesProofs: true,
   };
 }
 
@@ -154,7 +154,7 @@ function readCapture(capture: JsonFields): CapturedRequest {
     recorded,
     moment: recorded && { source: 'event', seconds: recorded.timeSeconds },
     signedBody: undefined,
-    acceptsHttpSignatures: capture.value('accepts_http_signatures') !== false,
+    removesProofs: capture.value('accepts_http_signatures') !== false,
   };
 }
 

@@ -4,8 +4,10 @@
  */
 
 import type { CheckRequest } from '../../process/ext-authz/request-messages.ts';
+import { DPOP_PROOF_SECONDS } from '../../protocol/dpop-proof.ts';
 import { MAX_PROOF_TTL_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
 import {
+  DPOP_HEADER,
   HTTP_SIGNATURE_HEADER,
   HTTP_SIGNATURE_INPUT_HEADER,
   SIGNATURE_HEADER,
@@ -25,7 +27,11 @@ export function proofEndSeconds(check: CheckRequest): number | undefined {
   const transcripts = valuesOf(SIGNATURE_HEADER).length === 0 ? [] : valuesOf(TRANSCRIPT_HEADER);
   const inputs =
     valuesOf(HTTP_SIGNATURE_HEADER).length === 0 ? [] : linesOf(lines, HTTP_SIGNATURE_INPUT_HEADER);
-  const ends = [...transcripts.map(endOf), ...inputs.filter(isOurs).map(endOfInput)];
+  const ends = [
+    ...transcripts.map(endOf),
+    ...inputs.filter(isOurs).map(endOfInput),
+    ...valuesOf(DPOP_HEADER).map(endOfDpop),
+  ];
   return ends.length === 0 ? undefined : Math.max(...ends) + MAX_SKEW_SECONDS;
 }
 
@@ -41,6 +47,14 @@ function isOurs(input: string): boolean {
 function endOfInput(input: string): number {
   const ends = [...input.matchAll(/;\s*expires=([0-9]{1,15})/g)].map(([, seconds]) => Number(seconds));
   return ends.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...ends);
+}
+
+function endOfDpop(jws: string): number {
+  const claims = Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString('latin1');
+  const starts = [...claims.matchAll(/"iat"\s*:\s*([0-9]{1,15})(?![0-9.eE])/g)].map(([, seconds]) =>
+    Number(seconds),
+  );
+  return starts.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...starts) + DPOP_PROOF_SECONDS;
 }
 
 /** Also reads transcripts that depart from the format, because a proxy may have damaged only this copy. */

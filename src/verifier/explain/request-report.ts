@@ -5,6 +5,7 @@ import { proofTermsOf } from '../../protocol/accepted-credentials.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import {
   AUTHORIZATION_HEADER,
+  DPOP_HEADER,
   HTTP_SIGNATURE_HEADER,
   PASSPORT_HEADER,
   PASSPORT_SCHEME,
@@ -74,23 +75,21 @@ export function reportOfRequest(captured: CapturedRequest, options: RequestRepor
 }
 
 function factsOf(
-  { acceptsHttpSignatures, check, signedBody }: CapturedRequest,
+  { check, removesProofs, signedBody }: CapturedRequest,
   { bodyMode, externalOrigin }: RequestReportOptions,
 ): RequestFacts {
-  const received = factsAt(factsOfCheckRequest(check, bodyMode), acceptsHttpSignatures);
+  const received = factsAt(factsOfCheckRequest(check, bodyMode), removesProofs);
   const facts = signedBody === undefined ? received : { ...received, body: signedBody };
   return externalOrigin === undefined ? facts : { ...facts, ...externalOrigin };
 }
 
-function factsAt(
-  { removesHttpSignatures: _, ...atOthers }: RequestFacts,
-  acceptsHttpSignatures: boolean,
-): RequestFacts {
-  return acceptsHttpSignatures ? { ...atOthers, removesHttpSignatures: true } : atOthers;
+function factsAt({ proofRemoval: _, ...atOthers }: RequestFacts, removesProofs: boolean): RequestFacts {
+  return removesProofs ? { ...atOthers, proofRemoval: 'always' } : atOthers;
 }
 
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   AUTHORIZATION_HEADER,
+  DPOP_HEADER,
   HTTP_SIGNATURE_HEADER,
   PASSPORT_HEADER,
   SIGNATURE_HEADER,

@@ -76,25 +76,25 @@ function literalPrefix(template: string): string {
  * @returns undefined when a segment may be read as `.` or `..`
  */
 export function foldPath(path: string): string | undefined {
-  const segments = path.split('/').map((segment) =>
-    decoded(segment)
-      .normalize('NFKD')
-      .replace(/[\p{M}\p{C}]/gu, '')
-      // Characters such as the long s have no lower case of their own.
-      .toUpperCase()
-      .toLowerCase()
-      .replace(/;.*$/s, ''),
-  );
+  // A compatibility form may have a slash in it, so segments are known only afterwards.
+  const segments = decoded(path)
+    .normalize('NFKD')
+    .replace(/[\p{M}\p{C}]/gu, '')
+    // Last to upper case: the small sigma has two forms, and letters such as the dotless i have no lower case of their own.
+    .toLowerCase()
+    .toUpperCase()
+    .split(/[/\\]/)
+    .map((segment) => segment.replace(/;.*$/s, ''));
   if (segments.some((segment) => /^\.+$/.test(segment.trim()))) return undefined;
-  const ended = segments.map((segment) => segment.replace(/[.\s]+$/u, ''));
-  return ended.join('/').replace(/\/+$/, '');
+  const ended = segments.map((segment) => segment.replace(/[.\s]+$/u, '')).filter(Boolean);
+  return ended.map((segment) => `/${segment}`).join('');
 }
 
-/** Segments of canonical paths always decode. */
-function decoded(segment: string): string {
+/** Canonical paths always decode. */
+function decoded(path: string): string {
   try {
-    return decodeURIComponent(segment);
+    return decodeURIComponent(path);
   } catch {
-    return segment;
+    return path;
   }
 }

@@ -20,21 +20,24 @@ export class OwnLatches implements LatchKeeper {
   readonly #inputs: LatchInputs;
   readonly #allowed: AllowedByName;
   readonly #latches: Map<string, Latch>;
-  readonly #isReadable: boolean;
+  /** Whether the file could not be read yet: until then all is closed, and nothing is written. */
+  #isUnread: boolean;
   /** Names of observations whose beginning is on disk. */
   readonly #begun = new Set<string>();
   /** As last read or written. */
   #onDisk: Latches;
-  #isUnwritten = false;
+  #isUnwritten: boolean;
   #isWriting = false;
-  #hasFailed = false;
+  #hasFailed: boolean;
   #writing: Promise<void> = Promise.resolve();
 
   private constructor(inputs: LatchInputs, allowed: AllowedByName, latches: Latches | undefined) {
     this.#inputs = inputs;
     this.#allowed = allowed;
-    this.#isReadable = latches !== undefined;
-    this.#latches = new Map(latches);
+    this.#isUnread = latches === undefined;
+    this.#isUnwritten = this.#isUnread;
+    this.#hasFailed = this.#isUnread;
+    this.#latches = new Map(latches ?? closedOnes(allowed));
     this.#onDisk = new Map(latches);
   }
 
@@ -50,7 +53,6 @@ export class OwnLatches implements LatchKeeper {
   }
 
   follow({ routes, until }: Wishes, nowSeconds: number): void {
-    if (!this.#isReadable) return;
     for (const [name, allowedUntil] of this.#allowed) {
       const before = this.#latches.get(name);
       const isToCome = name !== UNMATCHED && !routes.has(name);
@@ -132,7 +134,9 @@ export class OwnLatches implements LatchKeeper {
     if (!this.#isUnwritten) return;
     const { authSite, onLatchFailed, stateDirectory } = this.#inputs;
     try {
-      this.#closeWhatOthersClosed(await this.#read());
+      const found = await this.#read();
+      if (this.#isUnread) this.#closeAll(found);
+      else this.#closeWhatOthersClosed(found);
       const latches = new Map(this.#latches);
       this.#isUnwritten = false;
       await writeLatches(stateDirectory, authSite, latches);
@@ -147,13 +151,22 @@ export class OwnLatches implements LatchKeeper {
     }
   }
 
-  /** @returns undefined for what is no latch. @throws BundleError when it cannot be read */
+  /** @returns undefined for what is no latch any more. @throws Error when it cannot be read */
   async #read(): Promise<Latches | undefined> {
     const { authSite, stateDirectory } = this.#inputs;
     return readLatches(stateDirectory, authSite).catch((error: unknown) => {
-      if (error instanceof BundleError) throw error;
+      if (error instanceof BundleError || this.#isUnread) throw error;
       return undefined;
     });
+  }
+
+  /** What the file says came too late: this process has enforced meanwhile, but its workers may read it. */
+  #closeAll(found: Latches = new Map()): void {
+    this.#isUnread = false;
+    this.#onDisk = found;
+    for (const [name, latch] of found) {
+      if (!this.#latches.has(name)) this.#latches.set(name, { ...latch, isClosed: true });
+    }
   }
 
   /** The lock does not exclude a second process everywhere, and workers enforce what it closed. @param found undefined: all may be */
@@ -176,6 +189,12 @@ export class OwnLatches implements LatchKeeper {
       if (isBeginning) this.#latches.set(name, { ...latch, isClosed: true });
     }
   }
+}
+
+function closedOnes(allowed: AllowedByName): Latches {
+  return new Map(
+    [...allowed].map(([name, allowedUntil]) => [name, { allowedUntil, until: 0, isClosed: true }]),
+  );
 }
 
 /** A route that is not in the bundle was never enforced, unless this flag saw it there: the flag waits for its first bundle. */

@@ -5,6 +5,7 @@
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
 import { KEYED_PROFILE, mayHaveSignature } from '../../protocol/http-signature.ts';
 import type { Denial, Reason } from '../../protocol/reasons.ts';
+import { DPOP_HEADER, HTTP_SIGNATURE_FIELDS } from '../../protocol/wire-names.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
 import { checkFreshness } from '../decision/steps/freshness.ts';
 import type { CurrentObservations } from './observations.ts';
@@ -50,7 +51,7 @@ export interface DeniedRequest {
 export function passesObserved(observations: CurrentObservations, request: DeniedRequest): boolean {
   const { denial, facts, nowSeconds, route, snapshot } = request;
   if (snapshot === undefined || !isUpgradeObservable(facts, route)) return false;
-  if (facts.removesHttpSignatures === undefined && hasUnusedSignature(facts, snapshot)) return false;
+  if (facts.proofRemoval === undefined && unusedProofs(facts, snapshot).length > 0) return false;
   if (route === undefined) {
     return (
       denial.reason === 'bundle_route_missing' &&
@@ -69,9 +70,18 @@ export function passesObserved(observations: CurrentObservations, request: Denie
   );
 }
 
-/** An HTTP message signature for the site that has not been consumed: anyone who sees it can use it where a route accepts it. */
-export function hasUnusedSignature({ headers }: RequestFacts, { authSite }: Snapshot): boolean {
-  return mayHaveSignature(headers, KEYED_PROFILE, authSite);
+/**
+ * Headers with a proof for the site that has not been consumed: anyone who sees it can use it where a route accepts it. A DPoP proof
+ * does not name a site, so any may be for a site that accepts them.
+ */
+export function unusedProofs(
+  { headers }: RequestFacts,
+  { acceptsDpop, authSite }: Snapshot,
+): readonly string[] {
+  return [
+    ...(mayHaveSignature(headers, KEYED_PROFILE, authSite) ? HTTP_SIGNATURE_FIELDS : []),
+    ...(acceptsDpop && headers.lookup(DPOP_HEADER).kind !== 'absent' ? [DPOP_HEADER] : []),
+  ];
 }
 
 /** Only a point that ends the tunnel itself can end it with the observation. */

@@ -220,7 +220,7 @@ const JUDGES: { readonly [C in CheckName]: Judge | undefined } = {
   proof_signature: (context, recorded) =>
     context.facts.isKeyed
       ? judgeSignature(context, recorded, 'proof_signature')
-      : repeated(recorded, true, 'passport_unknown'),
+      : repeated(recorded, hasSameNonces(context), 'request_unknown'),
   proof_times: (context, recorded) => repeated(recorded, allowsTimes(context, recorded), 'times_unknown'),
   binding: judgeBinding,
 };
@@ -422,12 +422,19 @@ function judgeAudience({ after, before }: Context, recorded: Recorded): Result {
   return repeated(recorded, isSame, 'passport_unknown');
 }
 
+/** Whether a DPoP proof needs a nonce. */
+function hasSameNonces({ after, before }: Context): boolean {
+  return after.route.needsDpopNonce === before.route.needsDpopNonce;
+}
+
 function judgeBinding({ after, before, facts }: Context, recorded: Recorded): Result {
   const [was, is] = [before.route, after.route];
   const adds = is.signedHeaders.some((name) => !was.signedHeaders.includes(name));
   const drops = is.signedHeaders.length < was.signedHeaders.length;
   // Transcripts alone have the audience.
   const isForSame = facts.isKeyed || is.audience === was.audience;
-  const isSame = !adds && (recorded.kind === 'passed' || !drops) && is.body === was.body && isForSame;
+  const isUnboundSame = isWithin(is.unbound, was.unbound) && isWithin(was.unbound, is.unbound);
+  const isSame =
+    !adds && (recorded.kind === 'passed' || !drops) && is.body === was.body && isForSame && isUnboundSame;
   return repeated(recorded, isSame, 'request_unknown');
 }

@@ -187,6 +187,14 @@ describe('lint', () => {
       found: ['warning source_unreachable /route_sources/0/allowed_sources/1'],
     },
     {
+      name: 'what a DPoP proof does not cover',
+      edits: [
+        { at: '/routes/0/accepted_proofs', put: ['dpop', 'http-message-signatures'] },
+        { at: '/routes/0/unbound', put: ['route', 'site'] },
+      ],
+      found: ['warning dpop_unbound /routes/0/unbound'],
+    },
+    {
       name: 'a route that no caller can call: the client was not granted enough',
       edits: [{ at: '/clients/0/grants/0/access', put: 'read' }],
       found: [

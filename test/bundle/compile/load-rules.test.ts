@@ -56,6 +56,13 @@ const anotherRoute = (changes: object, id = 'another') => [
   { at: '/route_sources/-', put: routeSources(id) },
 ];
 
+/** A first route that accepts DPoP proofs, with a further edit. */
+const dpop = (edit: Edit): readonly Edit[] => [
+  { at: '/routes/0/accepted_proofs', put: ['dpop'] },
+  { at: '/routes/0/unbound', put: ['route', 'site'] },
+  edit,
+];
+
 const SHAPE: readonly Rule[] = [
   rule('unknown member', 'unknown_member /surprise', { at: '/surprise', put: 1 }),
   rule('unknown member of a route', 'unknown_member /routes/0/paht', { at: '/routes/0/paht', put: 1 }),
@@ -269,8 +276,42 @@ const ROUTES: readonly Rule[] = [
   ),
   rule('an unknown format of proofs', 'value_invalid /routes/0/accepted_proofs/0', {
     at: '/routes/0/accepted_proofs',
+    put: ['bearer'],
+  }),
+  rule('dpop without unbound', 'missing_member /routes/0/unbound', {
+    at: '/routes/0/accepted_proofs',
     put: ['dpop'],
   }),
+  ...[[], ['route'], ['site', 'query', 'body', 'headers']].map((unbound) =>
+    rule(
+      `dpop with unbound ${unbound}`,
+      'value_invalid /routes/0/unbound',
+      ...dpop({ at: '/routes/0/unbound', put: unbound }),
+    ),
+  ),
+  rule(
+    'an unknown part in unbound',
+    'value_invalid /routes/0/unbound/2',
+    ...dpop({ at: '/routes/0/unbound/-', put: 'method' }),
+  ),
+  rule('dpop_nonce without dpop', 'value_invalid /routes/0/dpop_nonce', {
+    at: '/routes/0/dpop_nonce',
+    put: 'required',
+  }),
+  rule('unbound without dpop', 'value_invalid /routes/0/unbound', {
+    at: '/routes/0/unbound',
+    put: ['route', 'site'],
+  }),
+  rule(
+    'dpop beside signed headers that are not given up',
+    'value_invalid /routes/0/unbound',
+    ...dpop({ at: '/routes/0/signed_headers', put: ['x-tenant'] }),
+  ),
+  rule(
+    'dpop with passport_header',
+    'value_invalid /routes/0/passport_header',
+    ...dpop({ at: '/routes/0/passport_header', put: 'X-Proofgate-Passport' }),
+  ),
   rule('no format of proofs', 'value_invalid /routes/0/accepted_proofs', {
     at: '/routes/0/accepted_proofs',
     put: [],

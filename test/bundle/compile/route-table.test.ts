@@ -39,6 +39,8 @@ function routeOf({ template, method, origins }: RouteSpec): Route {
     passportHeader: 'authorization',
     forwardAuthorization: false,
     acceptedProofs: undefined,
+    unbound: new Set(),
+    needsDpopNonce: false,
     observeUntilSeconds: undefined,
     sources: [],
   };

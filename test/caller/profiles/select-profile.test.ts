@@ -176,6 +176,8 @@ function routeOf(text: string): Route {
     passportHeader: 'authorization',
     forwardAuthorization: false,
     acceptedProofs: undefined,
+    unbound: new Set(),
+    needsDpopNonce: false,
     observeUntilSeconds: undefined,
     sources: [],
   };

@@ -21,9 +21,11 @@ export function writeBillingKey(site: Site, folder: string, { keyId, routes }: B
     trust_domain: TRUST_DOMAIN,
     subject: 'client:billing',
     expiresAt: '2099-01-01T00:00:00Z',
-    profiles: routes.map(({ audience, method, passport_header, path_template, route_id }) => ({
-      ...{ route_id, method, path_template, audience, origins: [ORIGIN], signed_headers: [], body: 'bound' },
-      ...(passport_header && { passport_header }),
-    })),
+    profiles: routes.map(
+      ({ audience, method, passport_header, path_template, route_id, signed_headers = [] }) => ({
+        ...{ route_id, method, path_template, audience, origins: [ORIGIN], signed_headers, body: 'bound' },
+        ...(passport_header && { passport_header }),
+      }),
+    ),
   });
 }

@@ -16,6 +16,7 @@ import type { RequestFacts } from '../../../src/verifier/decision/facts/request-
 import { testSeed } from '../../support/bundle/byte-corruptions.ts';
 import { writeEnrolledKey } from '../../support/caller/key-files.ts';
 import { PREPARE_TIMEOUT_MS, SDK_DRIVERS } from '../../support/caller/sdk-drivers.ts';
+import { credentialsOf } from '../../support/caller/signing.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../support/fixtures/bundle-content.ts';
 import type { SdkAnswer, SdkJob } from './jobs.ts';
 import { randomRequests } from './random-requests.ts';
@@ -110,8 +111,8 @@ function signWithEngine(): readonly SdkAnswer[] {
     const signed = signer.sign({ method, url, headers, body: bodyOf(job) });
     if (signed.kind === 'failed')
       return { id: job.id, headers: [], transcript_base64: '', error: signed.code };
-    const lines = signed.headers.revealLines().map(({ name, value }) => [name, value] as const);
-    const transcript = Buffer.from(signed.headers.reveal().transcript, 'base64url');
+    const lines = signed.headers.reveal().map(({ name, value }) => [name, value] as const);
+    const transcript = Buffer.from(credentialsOf(signed).transcript, 'base64url');
     return { id: job.id, headers: lines, transcript_base64: transcript.toString('base64') };
   });
 }

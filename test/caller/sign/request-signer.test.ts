@@ -7,6 +7,7 @@ import { decodeTranscript, parseTranscript, type Transcript } from '../../../src
 import { verifySignature } from '../../../src/protocol/verify-signature.ts';
 import {
   codeOf,
+  credentialsOf,
   NOW_SECONDS,
   newEd25519Key,
   newP256Key,
@@ -20,7 +21,7 @@ import {
 
 /** Verifies the signature and returns the signed transcript. */
 function signedTranscript(request: RequestToSign, signer: Signer): Transcript {
-  const values = signRequest(request, signer).headers.reveal();
+  const values = credentialsOf(signRequest(request, signer));
   const bytes = decodeTranscript(values.transcript) ?? Buffer.alloc(0);
   const signature = Buffer.from(values.signature, 'base64url');
   expect(verifySignature(signer.holderKey.publicKey, bytes, signature)).toBe(true);
@@ -48,7 +49,7 @@ describe('a signed request', () => {
     const signer = signerOf({ holderKey });
     const url = 'https://API.shop.example:443/v1/orders/a%20b?x=%2f..&y=%zz';
     const signed = signRequest(requestOf({ url }), signer);
-    const { passport: jws, transcript } = signed.headers.reveal();
+    const { passport: jws, transcript } = credentialsOf(signed);
     const passport = parsePassport(jws);
     expect(passport).toMatchObject({
       keyId: 'dk_test',
@@ -149,9 +150,10 @@ describe('a signed request', () => {
   it('puts the passport where the profile says', () => {
     const profiles = profilesOf(routeDocument({ passport_header: 'X-Proofgate-Passport' }));
     const request = requestOf({ headers: [{ name: 'Authorization', value: 'Bearer 1' }] });
-    const { headers } = signRequest(request, signerOf({ profiles }));
-    const [line, ...proof] = headers.revealLines();
-    expect(line).toEqual({ name: 'X-Proofgate-Passport', value: headers.reveal().passport });
+    const signed = signRequest(request, signerOf({ profiles }));
+    const [line, ...proof] = signed.headers.reveal();
+    expect(line?.name).toBe('X-Proofgate-Passport');
+    expect(parsePassport(line?.value ?? '')?.keyId).toBe(signed.keyId);
     expect(proof.map(({ name }) => name)).toEqual(['X-Proofgate-Transcript', 'X-Proofgate-Signature']);
   });
 
@@ -210,7 +212,7 @@ describe('a passport from a broker', () => {
   it('is sent as it is, with a proof by the holder', () => {
     const jws = signPassport(claims, broker);
     const signer = signerOf({ holderKey, brokerPassport: `${jws}\n` });
-    expect(signRequest(requestOf(), signer).headers.reveal().passport).toBe(jws);
+    expect(credentialsOf(signRequest(requestOf(), signer)).passport).toBe(jws);
     expect(signedTranscript(requestOf(), signer)).toMatchObject({
       keyId: 'broker-2026',
       passportSha256: hash('sha256', jws, 'base64url'),

@@ -10,6 +10,7 @@ import { parsePassport } from '../../../src/protocol/passport.ts';
 import { signPassport } from '../../../src/protocol/signing.ts';
 import { parseTranscript, type Transcript } from '../../../src/protocol/transcript.ts';
 import {
+  credentialsOf,
   NOW_SECONDS,
   newEd25519Key,
   profilesOf,
@@ -55,7 +56,7 @@ interface Sent {
 function sent(signer: RequestSigner, request: Parameters<RequestSigner['sign']>[0] = requestOf()): Sent {
   const signed = signer.sign(request);
   if (signed.kind === 'failed') throw new Error(signed.code);
-  const { passport, transcript } = signed.headers.reveal();
+  const { passport, transcript } = credentialsOf(signed);
   const read = parseTranscript(Buffer.from(transcript, 'base64url'), 'authorization');
   if (read === undefined) throw new Error('not a transcript');
   return { jws: passport, transcript: read };

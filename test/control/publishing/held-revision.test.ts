@@ -5,6 +5,7 @@ import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { Instance } from '../../../src/verifier/loading/refresh/instance.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { addTarget, type TestTarget } from './control-server.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
@@ -105,6 +106,32 @@ it('waits for an instance that is gone until its last possible freshness ended',
   expect(await held()).toBe(third);
 });
 
+it('waits as long as a bundle lasts that an instance which is gone got at the end of its last poll', async () => {
+  const [one, gone] = [new Instance(SETTINGS), new Instance(SETTINGS)];
+  for (const verifier of [one, gone]) await acknowledge(verifier);
+  const first = await world.site();
+  const { clock, store } = world;
+  const distribution = new Distribution({ store, nowMs: clock.nowMs });
+  const reporting = await distribution.authenticate(`Bearer ${target.token}`, { instance: gone.text() });
+  const query = { revision: first.revision, head: first.head ?? '', wait_seconds: 30 };
+  const { etag } = await distribution.poll(reporting, query, undefined, never);
+  clock.ms += 1000;
+  const waiting = distribution.poll(reporting, query, etag, never);
+  const rowOfGone = async () => {
+    const rows = await world.read((tx) => tx.targetInstances.ofSite(SITE, 0));
+    return rows.find(({ instanceId }) => gone.text().startsWith(instanceId));
+  };
+  await waitUntil(async () => (await rowOfGone())?.lastSeenAtMs === clock.ms);
+  await world.putRoute({ ...ORDERS_READ, max_staleness_seconds: 600 });
+  await publish();
+  expect((await waiting).kind).toBe('answer');
+  clock.ms = (await rowOfGone())?.freshUntilMs ?? 0;
+  await distribution.close();
+  await publishNext();
+  await acknowledge(one);
+  expect(await held()).toBe(first.revision);
+});
+
 it('does not wait for an instance that said that it ended', async () => {
   const [one, ended] = [new Instance(SETTINGS), new Instance(SETTINGS)];
   for (const verifier of [one, ended]) await acknowledge(verifier);
@@ -187,6 +214,34 @@ describe('with more instances than are listed', () => {
     for (const verifier of verifiers) await acknowledge(verifier);
   }
 
+  /** All at a Control that was just started. @param polls positions that verifiers send; undefined: without a bundle */
+  async function pollInTurn(
+    polls: readonly (readonly [
+      Verifier,
+      { readonly revision: number; readonly head: string | null } | undefined,
+    ])[],
+  ): Promise<void> {
+    const { clock, store } = world;
+    const distribution = new Distribution({ store, nowMs: clock.nowMs, maxInstances: MAX_LISTED });
+    for (const [verifier, position] of polls) {
+      const headers = { instance: verifier.text() };
+      const reporting = await distribution.authenticate(`Bearer ${target.token}`, headers);
+      const query = position && { revision: position.revision, head: position.head ?? '' };
+      await distribution.poll(reporting, query ?? {}, undefined, never);
+    }
+    await distribution.close();
+  }
+
+  it('does not wait for those that are not listed and have no bundle', async () => {
+    const listed = instances(MAX_LISTED);
+    await acknowledgeAll(listed);
+    const current = await world.site();
+    const without = instances(2).map((verifier) => [verifier, undefined] as const);
+    await pollInTurn(without.slice(1));
+    await pollInTurn([...listed.map((verifier) => [verifier, current] as const), ...without]);
+    expect(await held()).toBe(current.revision);
+  });
+
   it('waits for one that gave way until its last possible freshness ended', async () => {
     await acknowledge(new Instance(SETTINGS));
     const first = await held();
@@ -223,21 +278,29 @@ describe('with more instances than are listed', () => {
     expect(await held()).toBe(second);
   });
 
+  it('waits for one that is not listed, although a listed one follows it at a Control that was started again', async () => {
+    const listed = instances(MAX_LISTED);
+    await acknowledgeAll(listed);
+    const first = await world.site();
+    const second = await publishNext();
+    await acknowledgeAll(listed);
+    expect(await held()).toBe(second);
+    const current = await world.site();
+    await pollInTurn([
+      ...instances(MAX_LISTED).map((other) => [other, current] as const),
+      [new Instance(SETTINGS), first],
+      ...listed.map((verifier) => [verifier, current] as const),
+    ]);
+    expect(await held()).toBe(first.revision);
+  });
+
   it('is delayed by a thief of its token until the longest freshness ended, and no other target is', async () => {
     const [own, other] = [new Instance(SETTINGS), new Instance(SETTINGS)];
     const robbed = target;
     await acknowledge(own);
     const first = await world.site();
     const second = await publishNext();
-    const { clock, store } = world;
-    const distribution = new Distribution({ store, nowMs: clock.nowMs, maxInstances: MAX_LISTED });
-    for (const thief of instances(1000)) {
-      const headers = { instance: thief.text() };
-      const reporting = await distribution.authenticate(`Bearer ${robbed.token}`, headers);
-      const { head, revision } = first;
-      await distribution.poll(reporting, { revision, head: head ?? '' }, undefined, never);
-    }
-    await distribution.close();
+    await pollInTurn(instances(1000).map((thief) => [thief, first] as const));
     const apart = await addTarget(world);
     target = apart;
     await acknowledge(other);

@@ -96,6 +96,6 @@ export class PassportLoad {
         ...{ ttlSeconds: PROOF_TTL_SECONDS, nowSeconds: nowSeconds() },
       },
     );
-    return Object.fromEntries(headers.revealLines().map(({ name, value }) => [name, value]));
+    return Object.fromEntries(headers.reveal().map(({ name, value }) => [name, value]));
   }
 }

@@ -107,6 +107,8 @@ function routeFor(pathTemplate: string): Route {
     passportHeader: 'authorization',
     forwardAuthorization: false,
     acceptedProofs: undefined,
+    unbound: new Set(),
+    needsDpopNonce: false,
     observeUntilSeconds: undefined,
     sources: [],
   };

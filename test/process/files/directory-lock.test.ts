@@ -1,5 +1,6 @@
 /** Tests which process holds a directory lock, as its socket tells. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { fork } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
@@ -8,6 +9,7 @@ import {
   isDirectoryLocked,
   lockDirectory,
 } from '../../../src/process/files/directory-lock.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
 
 let directory = '';
 const open: DirectoryLock[] = [];
@@ -42,4 +44,30 @@ it('of another kind is no verifier', async () => {
   expect(await isDirectoryLocked(directory)).toBe(false);
   await locked();
   expect(await isDirectoryLocked(directory)).toBe(true);
+});
+
+it('is held by a worker of a cluster itself, whatever the length of the path', async () => {
+  const script = join(directory, 'cluster.mjs');
+  const far = join(directory, 'x'.repeat(100));
+  await mkdir(far);
+  const module = checkoutPath('dist', 'process', 'files', 'directory-lock.js');
+  await writeFile(
+    script,
+    `import cluster from 'node:cluster';
+if (cluster.isPrimary) {
+  let others = 0;
+  cluster.on('listening', () => { others += 10; });
+  cluster.fork().on('exit', (code) => process.exit(code + others));
+} else {
+  const { isDirectoryLocked, lockDirectory } = await import(${JSON.stringify(module)});
+  const directories = ${JSON.stringify([directory, far])};
+  for (const each of directories) await lockDirectory(each);
+  await new Promise((resolve) => process.once('disconnect', resolve) && cluster.worker.disconnect());
+  const held = await Promise.all(directories.map((each) => isDirectoryLocked(each)));
+  process.exit(held.every(Boolean) ? 0 : 1);
+}
+`,
+  );
+  const child = fork(script);
+  expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(0);
 });

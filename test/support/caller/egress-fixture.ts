@@ -38,6 +38,8 @@ export interface OpenEgress {
 
 export interface EgressOptions extends Partial<Pick<EgressParts, 'unsigned' | 'nowMs'>> {
   readonly listen?: string;
+  /** Default: {@link billingSigner}. */
+  readonly signer?: RequestSigner;
   readonly limits?: Partial<EgressLimits>;
   /**
    * Addresses to connect to, by prefix, with the origin that is signed. Default: the upstream, with its scheme, for all
@@ -104,7 +106,7 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
     const spoolDirectory = await mkdtemp(join(tmpdir(), 'pg-egress-'));
     const registry = new Registry();
     const limits = { ...LIMITS, spoolDirectory, ...options.limits };
-    const signer = billingSigner(site, false, nowMs);
+    const { signer = billingSigner(site, false, nowMs) } = options;
     const wrongClocks: number[] = [];
     const signed: SignedRequest[] = [];
     const internalErrors: unknown[] = [];

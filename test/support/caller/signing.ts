@@ -6,6 +6,7 @@ import {
   type SignedRequest,
 } from '../../../src/caller/sign/request-signer.ts';
 import { ClientError, type ClientErrorCode } from '../../../src/protocol/client-error.ts';
+import type { ProofFormat } from '../../../src/protocol/proof-format.ts';
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import type { SigningProfiles } from '../../../src/protocol/signing-profile.ts';
 import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file.ts';
@@ -63,7 +64,11 @@ export interface Signer {
 }
 
 /** Signs with a new signer. @throws ClientError for a failure */
-export function signRequest(request: RequestToSign, signer: Signer): SignedRequest {
+export function signRequest(
+  request: RequestToSign,
+  signer: Signer,
+  proof: ProofFormat = 'transcript-v1',
+): SignedRequest {
   const { brokerPassport, expiresAtMs, holderKey: key, nowSeconds, profiles, ttlSeconds } = signer;
   const audiences = profiles.profiles.map(({ audience }) => audience);
   const passports =
@@ -71,6 +76,7 @@ export function signRequest(request: RequestToSign, signer: Signer): SignedReque
       ? undefined
       : new Map(audiences.map((audience) => [audience, brokerPassport]));
   const requestSigner = new RequestSigner({
+    proof,
     ...{ nowMs: () => nowSeconds * 1000, proofTtlSeconds: ttlSeconds, passportTtlSeconds: ttlSeconds },
   });
   requestSigner.replaceIdentity({ key, files: [profiles], passports, expiresAtMs });
@@ -100,6 +106,16 @@ export function requestOf(members: Partial<RequestToSign> = {}): RequestToSign {
   };
 }
 
+/** The values of a request that is signed with transcript-v1. */
+export function credentialsOf({ headers }: SignedRequest) {
+  const [passport, transcript, signature] = headers.reveal().map(({ value }) => value);
+  return {
+    passport: (passport ?? '').replace('Passport ', ''),
+    transcript: transcript ?? '',
+    signature: signature ?? '',
+  };
+}
+
 /** The code of the error that `act` throws. */
 export function codeOf(act: () => unknown): string {
   try {
@@ -115,7 +131,7 @@ export function factsOf(
   request: RequestToSign,
   { url, method, headers: credentials }: SignedRequest,
 ): RequestFacts {
-  const headers = [...request.headers, ...credentials.revealLines()];
+  const headers = [...request.headers, ...credentials.reveal()];
   return {
     method,
     scheme: url.scheme,

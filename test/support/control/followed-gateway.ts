@@ -150,10 +150,10 @@ export class FollowedGateway {
         nowSeconds: Math.floor(Date.now() / 1000),
       },
     );
-    for (const { value } of signed.headers.revealLines()) this.#stage.secrets.add('a credential', value);
+    for (const { value } of signed.headers.reveal()) this.#stage.secrets.add('a credential', value);
     return this.sendWith(
       { method, target, ...(body === undefined ? {} : { body }) },
-      signed.headers.revealLines().map(({ name, value }) => [name, value] as const),
+      signed.headers.reveal().map(({ name, value }) => [name, value] as const),
     );
   }
 

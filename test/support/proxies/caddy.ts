@@ -11,6 +11,7 @@ import {
   type ProxyKind,
   type ProxyParts,
   startListening,
+  type TextEdit,
   temporaryFolder,
 } from './proxy.ts';
 
@@ -25,10 +26,7 @@ export const caddy: ProxyKind = {
 };
 
 /** @param edits further replacements in the shipped file */
-export async function startCaddy(
-  parts: ProxyParts,
-  edits: readonly (readonly [from: string, to: string])[] = [],
-): Promise<ForwardProxy> {
+export async function startCaddy(parts: ProxyParts, edits: readonly TextEdit[] = []): Promise<ForwardProxy> {
   const folder = await temporaryFolder();
   const port = await freePort();
   const configPath = join(folder.path, 'Caddyfile');

@@ -58,11 +58,16 @@ export function clientsAt(
   };
 }
 
+/** A text and its replacement; a pattern is replaced as `String.replace` does. */
+export type TextEdit = readonly [from: string | RegExp, to: string];
+
 /** Replaces every occurrence of each text. @throws when the shipped file does not have one of them */
-export function adapt(text: string, replacements: readonly (readonly [from: string, to: string])[]): string {
+export function adapt(text: string, replacements: readonly TextEdit[]): string {
   return replacements.reduce((adapted, [from, to]) => {
-    if (!adapted.includes(from)) throw new Error(`the shipped file has no ${from}`);
-    return adapted.replaceAll(from, to);
+    const changed = typeof from === 'string' ? adapted.replaceAll(from, to) : adapted.replace(from, to);
+    const isThere = typeof from === 'string' ? adapted.includes(from) : from.test(adapted);
+    if (!isThere) throw new Error(`the shipped file has no ${from}`);
+    return changed;
   }, text);
 }
 

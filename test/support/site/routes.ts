@@ -2,6 +2,8 @@
  * The routes of the site that the end-to-end suite protects, as entries of the bundle and as input of the callers' signatures.
  */
 
+import type { ProofFormat, UnboundPart } from '../../../src/protocol/proof-format.ts';
+
 export const AUTHORITY = 'api.shop.example';
 export const IPV6_AUTHORITY = '[2001:db8::1]:8080';
 export const ORIGINS = [`http://${AUTHORITY}`, `https://${AUTHORITY}`, `http://${IPV6_AUTHORITY}`];
@@ -22,7 +24,9 @@ export interface SiteRoute {
   readonly required_context?: Readonly<Record<string, readonly string[]>>;
   readonly forward_authorization?: boolean;
   readonly passport_header?: 'X-Proofgate-Passport';
-  readonly accepted_proofs?: readonly ('transcript-v1' | 'http-message-signatures')[];
+  readonly accepted_proofs?: readonly ProofFormat[];
+  readonly unbound?: readonly UnboundPart[];
+  readonly dpop_nonce?: 'required';
 }
 
 const usual = {

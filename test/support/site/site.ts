@@ -68,6 +68,8 @@ interface BundleTimes {
   readonly observed?: { readonly routes: readonly string[]; readonly untilSeconds: number };
   /** Beside the usual ones. */
   readonly moreRoutes?: readonly SiteRoute[];
+  /** Default: true. */
+  readonly isSingleVerifier?: boolean;
 }
 
 export function nowSeconds(): number {
@@ -134,7 +136,7 @@ function makeKeys<K extends string>(
 }
 
 function bundleContent(keys: Pick<Site, 'derivedKeys' | 'issuerKeys'>, times: BundleTimes): object {
-  const { moreRoutes = [], webSocketRoutes = [] } = times;
+  const { isSingleVerifier = true, moreRoutes = [], webSocketRoutes = [] } = times;
   const usual: readonly SiteRoute[] = Object.values(ROUTES).map((route) =>
     webSocketRoutes.includes(route.route_id) ? { ...route, upgrade: 'websocket' } : route,
   );
@@ -152,7 +154,7 @@ function bundleContent(keys: Pick<Site, 'derivedKeys' | 'issuerKeys'>, times: Bu
     expires_at: formatTime(times.expiresAtSeconds ?? nowSeconds() + 3600),
     // The start of a replay store refuses proofs for about this long.
     skew_seconds: 1,
-    single_verifier: true,
+    single_verifier: isSingleVerifier,
     origins: ORIGINS,
     issuers: issuers(keys),
     clients: CLIENTS,

@@ -217,3 +217,19 @@ it('opens nothing when its audit file cannot be opened', async () => {
   await expect(open()).rejects.toThrow(AuditFileError);
   expect(await isDirectoryLocked(setup.stateDirectory)).toBe(false);
 });
+
+it('loads a bundle with dpop_nonce only with a shared key, or where it is alone', async () => {
+  const { open, setup } = await newSetup();
+  await mkdir(join(setup.stateDirectory, 'trail'));
+  const [first, ...others] = currentContent(true).routes;
+  const dpop = { accepted_proofs: ['dpop'], unbound: ['route', 'site'], dpop_nonce: 'required' } as const;
+  const routes = first === undefined ? [] : [{ ...first, ...dpop }, ...others];
+  await putBundle(setup.directory ?? '', { ...currentContent(true), routes, revision: 1 }, keys.bundle);
+  const refusals = [];
+  for (const dpopNonces of ['none', 'any', undefined] as const) {
+    const { close, status } = await open(dpopNonces === undefined ? {} : { dpopNonces });
+    refusals.push(status().bundle.problem?.error.code);
+    await close();
+  }
+  expect(refusals).toEqual(['refused_by_policy', undefined, undefined]);
+});

@@ -5,18 +5,18 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import type { HeaderLookup, RequestHeaders } from '../../../src/protocol/credentials.ts';
+import { HTTP_SIGNATURE_FIELDS } from '../../../src/protocol/wire-names.ts';
 import { captureDocument, type DeniedRequest } from '../../../src/verifier/capture/capture-document.ts';
 import { explainRequest } from '../../../src/verifier/decision/explain/explain.ts';
 import type { BodyState, RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { AUTH_SITE, NOW_SECONDS, ORIGIN } from '../../support/fixtures/bundle-content.ts';
-import { signRequest, type WireRequest } from '../../support/fixtures/signed-request.ts';
 import {
-  compileSite,
-  KEY_ID,
-  newSiteKeys,
-  type SiteContent,
-  siteContent,
-} from '../../support/fixtures/snapshot.ts';
+  compileHttpSite,
+  httpSiteContent,
+  httpSiteKeys,
+} from '../../support/fixtures/http-signature-site.ts';
+import { signRequest, type WireRequest } from '../../support/fixtures/signed-request.ts';
+import { compileSite, KEY_ID, type SiteContent } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 import {
   type HttpSigningOptions,
@@ -28,7 +28,7 @@ import {
 const eventSchema = JSON.parse(
   readFileSync(new URL('../../../docs/reference/schema/decision-event.schema.json', import.meta.url), 'utf8'),
 );
-const keys = newSiteKeys();
+const keys = httpSiteKeys;
 const BODY = Buffer.from('{"amount":1}');
 const READ = { method: 'GET', url: `${ORIGIN}/v1/orders/17?fields=id`, headers: {} };
 const WRITE = {
@@ -40,23 +40,9 @@ const WRITE = {
 const UPLOAD = { method: 'PUT', url: `${ORIGIN}/v1/uploads/a`, headers: {} };
 const TENANT = { method: 'GET', url: `${ORIGIN}/v1/tenants`, headers: { 'x-tenant': 'acme', accept: 'a/b' } };
 const BEARER = { method: 'GET', url: `${ORIGIN}/v1/bearer`, headers: { authorization: 'Bearer app' } };
-/** Routes that accept both formats, and routes that accept signatures alone. */
-const ON_BOTH = ['orders-read', 'bearer'];
-const ALONE = ['orders-write', 'uploads', 'tenants', 'everything'];
-
-function contentWithSignatures(): SiteContent {
-  const content = siteContent(keys);
-  for (const route of content.routes) {
-    if (ON_BOTH.includes(route.route_id))
-      route.accepted_proofs = ['transcript-v1', 'http-message-signatures'];
-    if (ALONE.includes(route.route_id)) route.accepted_proofs = ['http-message-signatures'];
-  }
-  return content;
-}
-
 let snapshot: Snapshot;
 beforeAll(async () => {
-  snapshot = await compileSite(contentWithSignatures());
+  snapshot = await compileHttpSite();
 });
 
 interface Change {
@@ -85,7 +71,7 @@ async function factsOf(request: PlainRequest, change: Change = {}): Promise<Requ
   const headers = headersOf({ ...signed, 'signature-input': edited, ...change.headers });
   const state = change.state ?? (body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: body });
   const facts = { method, scheme, authority, target, headers, body: state } as const;
-  return change.isUnaware ? facts : { ...facts, removesHttpSignatures: true };
+  return change.isUnaware ? facts : { ...facts, proofRemoval: 'always' };
 }
 
 function headersOf(lookups: Readonly<Record<string, string | HeaderLookup | undefined>>): RequestHeaders {
@@ -338,7 +324,7 @@ describe('denies', () => {
 
 /** The site after a change, with a caller of `orders-read`. */
 async function decideAt(change: (content: SiteContent) => void, options: Change = {}) {
-  const content = contentWithSignatures();
+  const content = httpSiteContent();
   change(content);
   return decide(READ, options, await compileSite(content));
 }
@@ -416,7 +402,7 @@ describe('both formats on one route', () => {
     [['cdn=( "@authority" ),;']],
     [['cdn=("@authority")', 'cdn=("@authority")']],
   ])('allows a transcript, whatever signatures of others the request has: %j', (inputs) => {
-    for (const more of [{}, { removesHttpSignatures: true }] as const) {
+    for (const more of [{}, { proofRemoval: 'always' }] as const) {
       const { verifier, events } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
       const decision = checkNow(verifier, { ...withInputs(...inputs), ...more });
       expect(outcomeOf(decision)).toBe('allowed');
@@ -429,14 +415,10 @@ describe('both formats on one route', () => {
     const { facts } = await decide(READ);
     const inputs = facts.headers.values('signature-input');
     expect(inputs).toHaveLength(1);
-    for (const more of [
-      {},
-      { removesHttpSignatures: 'if_observed' },
-      { removesHttpSignatures: true },
-    ] as const) {
+    for (const more of [{}, { proofRemoval: 'if_observed' }, { proofRemoval: 'always' }] as const) {
       const { store, verifier } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
       const decision = checkNow(verifier, { ...withInputs(...inputs), ...more });
-      const detail = more.removesHttpSignatures === true ? 'proof_malformed' : 'proof_ambiguous';
+      const detail = more.proofRemoval === 'always' ? 'proof_malformed' : 'proof_ambiguous';
       expect([outcomeOf(decision), store.claims]).toEqual([`invalid_request_proof/${detail} 401`, []]);
     }
   });
@@ -444,7 +426,7 @@ describe('both formats on one route', () => {
   it('denies a transcript where only signatures count', async () => {
     const { facts } = signRequest(keys, { caller: 'broker', route: 'everything' });
     const { verifier } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
-    const decision = checkNow(verifier, { ...facts, removesHttpSignatures: true });
+    const decision = checkNow(verifier, { ...facts, proofRemoval: 'always' });
     expect(outcomeOf(decision)).toBe('invalid_request_proof/proof_missing 401');
   });
 
@@ -500,18 +482,18 @@ describe('an observed request', () => {
   ] as const;
 
   it.each(PLACES)('%s loses a signature for the site, and no other', async (_, request) => {
-    for (const removesHttpSignatures of [true, 'if_observed'] as const) {
-      const unused = await observe(request, { sign: { keyId: 'dk_nobody' } }, { removesHttpSignatures });
-      expect(unused).toMatchObject({ kind: 'observed', removesHttpSignatures: true });
-      const others = await observe(request, { sign: { tag: 'cdn' } }, { removesHttpSignatures });
-      expect(others).toMatchObject({ kind: 'observed', removesHttpSignatures: false });
+    for (const proofRemoval of ['always', 'if_observed'] as const) {
+      const unused = await observe(request, { sign: { keyId: 'dk_nobody' } }, { proofRemoval });
+      expect(unused).toMatchObject({ kind: 'observed', unusedProofs: HTTP_SIGNATURE_FIELDS });
+      const others = await observe(request, { sign: { tag: 'cdn' } }, { proofRemoval });
+      expect(others).toMatchObject({ kind: 'observed', unusedProofs: [] });
     }
   });
 
   it.each(PLACES)('%s is denied with one where the point would leave it in', async (_, request) => {
     expect(await observe(request, { isUnaware: true })).toMatchObject({ kind: 'denied' });
     const others = await observe(request, { isUnaware: true, sign: { tag: 'cdn' } });
-    expect(others).toMatchObject({ kind: 'observed', removesHttpSignatures: false });
+    expect(others).toMatchObject({ kind: 'observed', unusedProofs: [] });
   });
 });
 

@@ -1,11 +1,20 @@
 /** What a primary acknowledges to Control: never more than one of its running workers decides by. */
 import { expect, it } from '@jest/globals';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
+import { createLogger } from '../../../src/process/telemetry/logger.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
+import { openBundle } from '../../../src/verifier/assembly/open-bundle.ts';
 import { CommonPosition, type LateWorkers } from '../../../src/verifier/loading/refresh/common-position.ts';
+import { FileMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
+import { createVerifierMetrics } from '../../../src/verifier/verifier-metrics.ts';
 import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { startFakeControl } from '../../support/fakes/control-distribution.ts';
+import { AUTH_SITE } from '../../support/fixtures/bundle-content.ts';
+import { wallClockSeconds } from '../../support/fixtures/enrolled-site.ts';
 import { Random } from '../../support/random.ts';
 import { waitUntil } from '../../support/wait.ts';
-import { newControl, siteContent, startFollower } from './refresh-fixture.ts';
+import { closeAfterTest } from './loader-fixture.ts';
+import { keys, newControl, siteContent, startFollower } from './refresh-fixture.ts';
 
 const at = (revision: number, head = `head-${revision}`): ChainPosition => ({ revision, head });
 
@@ -194,4 +203,43 @@ it('Control hears of a revision when all workers hold it, and of a rejection at 
   expect(heard()).not.toContain('accepted 2');
   refresher.workers.loaded(1, loader.position ?? at(0));
   await waitUntil(() => heard().includes('accepted 2'));
+});
+
+it('a primary that could not load what its mark names acknowledges no more for a worker that may have', async () => {
+  const signer = keys.bundle;
+  const control = await startFakeControl({ authSite: AUTH_SITE, signer, nowSeconds: wallClockSeconds });
+  closeAfterTest(() => control.close());
+  const [issued, expires] = [wallClockSeconds(), wallClockSeconds() + 3600].map(formatTime);
+  const current = { single_verifier: true, issued_at: issued ?? '', expires_at: expires ?? '' };
+  control.publishWhole(siteContent(current));
+  const stateDirectory = await newDirectory();
+  await new FileMark({ stateDirectory, authSite: AUTH_SITE }).raise(control.position);
+  control.publishDelta({});
+  const signers = { keys: [signer.publicKey], threshold: 1 };
+  const bundle = await openBundle(
+    {
+      ...{
+        authSite: AUTH_SITE,
+        stateDirectory,
+        isWorker: false,
+        directory: undefined,
+        breakGlass: undefined,
+      },
+      ...{ bundleSigners: signers, freshnessSigners: signers, realtimeStalenessSeconds: 10 },
+      control: { url: new URL(control.url), readToken: async () => 'target-token' },
+      replay: { kind: 'memory' },
+    },
+    createLogger('silent'),
+    createVerifierMetrics(() => undefined),
+    { enforced: async () => undefined, follow: () => undefined },
+  );
+  closeAfterTest(() => bundle.close());
+  await bundle.start();
+  bundle.workers?.started(1);
+  await waitUntil(() => bundle.loader.position?.revision === 2);
+  const acknowledged = () => control.acknowledgements.map(({ revision }) => revision);
+  await waitUntil(() => acknowledged().length > 0);
+  expect(acknowledged()).toEqual([1]);
+  bundle.workers?.loaded(1, control.position);
+  await waitUntil(() => acknowledged().includes(2));
 });

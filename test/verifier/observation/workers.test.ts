@@ -1,5 +1,5 @@
 /** Observations in the workers of a primary: they only read the latch, and what they cannot read is enforced. */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
@@ -193,6 +193,40 @@ test('a primary that cannot read the latch goes on, and all enforce', async () =
   const [primary, worker] = [await openPrimary(), await openWorker()];
   for (const each of [primary, worker]) await each.load(observing);
   expect([primary.why(), worker.why()]).toEqual([['latch_failed'], ['latch_failed']]);
+});
+
+test.each([
+  ['what is not there', ''],
+  ['what was begun', 'begun'],
+])('a primary that could not read %s closes it once it can be read', async (_, begun) => {
+  if (begun !== '') await openBoth();
+  const away = join(directory, 'away');
+  if (begun !== '') await rename(latchFile(), away);
+  await mkdir(join(latchFile(), 'in the way'), { recursive: true });
+  const primary = await openPrimary();
+  await primary.load(observing);
+  await rm(latchFile(), { recursive: true });
+  if (begun !== '') await rename(away, latchFile());
+  for (const bundle of [enforcing, observing]) await primary.load(bundle);
+  const worker = await openWorker();
+  await worker.load(observing);
+  expect([primary.observes(), worker.observes(), failures]).toEqual([false, false, 1]);
+  expect(await readFile(latchFile(), 'utf8')).toContain('"closed":true');
+});
+
+test('a primary without the flag that could not read the latch ends the observation once it can be read', async () => {
+  await (await openPrimary()).load(observing);
+  const away = join(directory, 'away');
+  await rename(latchFile(), away);
+  await mkdir(join(latchFile(), 'in the way'), { recursive: true });
+  const other = await openPrimary('none');
+  await rm(latchFile(), { recursive: true });
+  await rename(away, latchFile());
+  await other.load(enforcing);
+  await (await openPrimary()).load(observing);
+  const worker = await openWorker();
+  await worker.load(observing);
+  expect(worker.observes()).toBe(false);
 });
 
 test('a primary that cannot write a beginning goes on, and all enforce, also once it can', async () => {

@@ -32,5 +32,6 @@ export function signableHeaders(lines: HeaderLines, bodyBytes: number): readonly
 }
 
 export function withCredentials(lines: HeaderLines, credentials: CredentialHeaders): HeaderLines {
-  return [...lines, ...credentials.revealLines().map(({ name, value }) => [name, value] as const)];
+  const own = lines.filter(([name]) => !credentials.replaces(name));
+  return [...own, ...credentials.reveal().map(({ name, value }) => [name, value] as const)];
 }

@@ -1,5 +1,5 @@
 /**
- * Signs for an egress Envoy: an allowed answer adds passport and proof to the request.
+ * Signs for an egress Envoy: an allowed answer adds the proof to the request, and with transcript-v1 a passport.
  * Source: docs/operate/signer.md "Behind an egress Envoy".
  */
 
@@ -8,7 +8,14 @@ import { type CheckResponse, overwriteAll } from '../../../process/ext-authz/res
 import type { RequestHeaders } from '../../../protocol/credentials.ts';
 import { normalizeAuthority } from '../../../protocol/request-target.ts';
 import type { RouteProfile } from '../../../protocol/signing-profile.ts';
-import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../../../protocol/wire-names.ts';
+import {
+  AUTHORIZATION_HEADER,
+  CONTENT_DIGEST_HEADER,
+  HTTP_SIGNATURE_HEADER,
+  HTTP_SIGNATURE_INPUT_HEADER,
+  hasPassportScheme,
+  isVendorSpelling,
+} from '../../../protocol/wire-names.ts';
 import { factsOfCheckRequest } from '../../../verifier/envoy-request/check-request.ts';
 import type { RequestSigner, SignedRequest } from '../../sign/request-signer.ts';
 import { HEADERS_TOO_LARGE, headersTooLarge } from '../header-size.ts';
@@ -43,7 +50,7 @@ export function checkResponseOf(request: CheckRequest, options: SigningCheckOpti
   }
   options.onSigned(outcome.signed);
   const added = outcome.signed.headers
-    .revealLines()
+    .reveal()
     .map(({ name, value }) => [name.toLowerCase(), value] as const);
   return passedResponse(facts.headers, added, RESENDING_HEADERS);
 }
@@ -74,7 +81,7 @@ function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Out
     body: facts.body.kind === 'exact' ? facts.body.bytes : undefined,
   });
   if (signed.kind === 'failed') return refused(signed);
-  const added = signed.headers.revealLines().map(({ name, value }) => [name, value] as const);
+  const added = signed.headers.reveal().map(({ name, value }) => [name, value] as const);
   const isTooLarge = headersTooLarge([...sentLines(facts), ...added]);
   return isTooLarge ? refused(HEADERS_TOO_LARGE) : { kind: 'signed', signed };
 }
@@ -85,9 +92,17 @@ function sentLines({ authority, headers }: Facts): readonly (readonly [name: str
   return [['host', authority], ...kept];
 }
 
-/** `Authorization` is always included, so that the application's own is never replaced. */
+/** These are always included: the application's own are never replaced, and the digest of a body is signed with its type. */
+const HEADERS_OF_PROOFS = [
+  AUTHORIZATION_HEADER,
+  HTTP_SIGNATURE_HEADER,
+  HTTP_SIGNATURE_INPUT_HEADER,
+  CONTENT_DIGEST_HEADER,
+  'content-type',
+];
+
 function headersToSign(headers: RequestHeaders, { signedHeaders }: RouteProfile) {
-  const names = new Set([...signedHeaders, AUTHORIZATION_HEADER]);
+  const names = new Set([...signedHeaders, ...HEADERS_OF_PROOFS]);
   if (isPassport(headers)) names.delete(AUTHORIZATION_HEADER);
   return [...names].flatMap((name) => linesOf(headers, name));
 }

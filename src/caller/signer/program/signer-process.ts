@@ -79,7 +79,7 @@ async function openSigner(opening: Opening): Promise<RunningSigner> {
   const { env, logger, opened, plan, settings } = opening;
   const agent = plan.agent && (await startEmbeddedAgent(plan.agent, env, logger));
   opened.add(async () => agent?.stop());
-  const signer = new RequestSigner();
+  const signer = new RequestSigner({ proof: settings.proof });
   const identity = new IdentityReloader({
     keyFile: plan.keyFile,
     profileFile: plan.profileFile,

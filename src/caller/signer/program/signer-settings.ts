@@ -16,6 +16,7 @@ import {
 } from '../../../process/settings/settings.ts';
 import { DRAIN_AND_LOG_SETTINGS } from '../../../process/settings/shutdown-settings.ts';
 import { AGENT_SETTINGS, type AgentValues } from '../../agent/agent-settings.ts';
+import { PROOF_SETTING } from '../../sign/proof-setting.ts';
 import { EGRESS_SETTINGS, type EgressPlan, planEgress } from './egress-plan.ts';
 import { localAddress } from './local-address.ts';
 
@@ -51,6 +52,7 @@ export const SIGNER_SETTINGS = {
     choice('--unsigned <choice>', 'what happens to a request that no profile fits', ['deny', 'pass']),
     'deny',
   ),
+  proof: PROOF_SETTING,
   ...KEEPING,
   profileFile: optional(
     text(
@@ -75,7 +77,7 @@ export interface SignerPlan {
   readonly admin: HostAndPort;
 }
 
-/** @throws CliError `listener_required`, as `planEgress`, `private_key_out_required`, `flag_required`, `bad_address`, `listen_not_loopback`, `api_token_file_required`, and for the token file */
+/** @throws CliError `listener_required`, as `planEgress`, `key_id_missing`, `private_key_out_required`, `flag_required`, `bad_address`, `listen_not_loopback`, `api_token_file_required`, and for the token file */
 export async function planSigner(settings: SignerSettings): Promise<SignerPlan> {
   const { adminListen, apiListen, extAuthzListen } = settings;
   const identity = planIdentity(settings);
@@ -93,7 +95,13 @@ export async function planSigner(settings: SignerSettings): Promise<SignerPlan> 
 }
 
 function planIdentity(settings: SignerSettings): Pick<SignerPlan, 'agent' | 'keyFile' | 'profileFile'> {
-  const { brokerUrl, controlUrl, key, policy, privateKeyOut, profileFile } = settings;
+  const { brokerUrl, controlUrl, key, policy, privateKeyOut, profileFile, proof } = settings;
+  if (brokerUrl !== undefined && proof === 'http-message-signatures') {
+    throw usageError(
+      'key_id_missing',
+      `--proof ${proof} needs a key with a key_id, not passports of a broker`,
+    );
+  }
   if (privateKeyOut !== undefined) {
     if (key !== undefined && brokerUrl === undefined) {
       throw usageError('broker_url_required', 'give --key or --private-key-out; both only with --broker-url');

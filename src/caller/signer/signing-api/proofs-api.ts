@@ -130,7 +130,7 @@ async function textOf({ request: { body }, response }: ClientExchange): Promise<
 }
 
 function answerOf({ expiresAtSeconds, headers }: SignedRequest) {
-  const lines = headers.revealLines().map(({ name, value }) => [name, value] as const);
+  const lines = headers.reveal().map(({ name, value }) => [name, value] as const);
   const answer = { headers: Object.fromEntries(lines), expires_at: formatTime(expiresAtSeconds) };
   return {
     status: 200,

@@ -64,7 +64,8 @@ export async function planVerifier(options: VerifierOptions): Promise<VerifierPl
   if (externalOrigin === undefined) throw usageError('flag_required', '--external-origin is required');
   // The middleware sees the caller's own Host, so it compares the Host instead of replacing it.
   return {
-    setup: { ...setup, externalOrigin: undefined },
+    // It accepts no DPoP proofs, so it needs no key for their nonces.
+    setup: { ...setup, externalOrigin: undefined, dpopNonces: 'any' },
     externalOrigin,
     maxBodyBytes: settings.maxBodyBytes,
   };

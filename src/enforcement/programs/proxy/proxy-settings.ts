@@ -19,6 +19,7 @@ import { SHUTDOWN_SETTINGS } from '../../../process/settings/shutdown-settings.t
 import { isCanonicalAuthority } from '../../../protocol/request-target.ts';
 import { AUDIT_SETTINGS } from '../../../verifier/assembly/audit-settings.ts';
 import { ORIGIN_AND_STALENESS } from '../decision-settings.ts';
+import { DPOP_SETTINGS } from '../dpop-settings.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,
   BUNDLE_SETTINGS,
@@ -163,6 +164,7 @@ export const PROXY_SETTINGS = {
   ...AUDIT_SETTINGS,
   ...CAPTURE_SETTINGS,
   ...OBSERVATION_SETTINGS,
+  ...DPOP_SETTINGS,
   ...LOAD_SETTINGS,
   ...SHUTDOWN_SETTINGS,
 };

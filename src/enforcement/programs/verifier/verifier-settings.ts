@@ -13,6 +13,7 @@ import {
 import { SHUTDOWN_SETTINGS } from '../../../process/settings/shutdown-settings.ts';
 import { AUDIT_SETTINGS } from '../../../verifier/assembly/audit-settings.ts';
 import { DECISION_SETTINGS } from '../decision-settings.ts';
+import { DPOP_SETTINGS } from '../dpop-settings.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,
   BUNDLE_SETTINGS,
@@ -59,6 +60,7 @@ export const VERIFIER_SETTINGS = {
   ...AUDIT_SETTINGS,
   ...CAPTURE_SETTINGS,
   ...OBSERVATION_SETTINGS,
+  ...DPOP_SETTINGS,
   maxMessageBytes: withDefault(
     integer('--max-message-bytes <count>', 'maximum size of one check, headers and buffered body, bytes', {
       min: 65_536,

@@ -5,7 +5,7 @@
  */
 import type { RequiredAttribute, Route, Snapshot, SourceRule } from '../../../bundle/compile/snapshot.ts';
 import { type AcceptedCredentials, proofTermsOf } from '../../../protocol/accepted-credentials.ts';
-import type { RequestHeaders } from '../../../protocol/credentials.ts';
+import type { DpopCredentials, RequestHeaders } from '../../../protocol/credentials.ts';
 import type { CoveredValues } from '../../../protocol/http-signature.ts';
 import { type Denial, isDenial } from '../../../protocol/reasons.ts';
 import { FIXED_LINES, type RebuiltTranscript, type Transcript } from '../../../protocol/transcript.ts';
@@ -15,12 +15,13 @@ import { type DecisionInputs, type Evaluation, newEvaluation } from '../facts/ev
 import { createPassportCache } from '../facts/passport-cache.ts';
 import type { RequestFacts } from '../facts/request-facts.ts';
 import { rebuildTranscript } from '../steps/binding.ts';
+import { dpopParts } from '../steps/dpop-binding.ts';
 import { mostAgeSeconds } from '../steps/freshness.ts';
 import { valuesOfSignature } from '../steps/signature-binding.ts';
 import { type ComparedCaller, compareRules } from '../steps/source.ts';
 import { type Check, type CheckName, checkAttributes, STEPS, type Step } from '../steps.ts';
 
-type ExplainInputs = Omit<DecisionInputs, 'passports'>;
+type ExplainInputs = Omit<DecisionInputs, 'passports' | 'dpopNonces'>;
 
 export interface Explanation {
   readonly nowSeconds: number;
@@ -36,7 +37,7 @@ export interface Explanation {
   readonly rules: readonly ExplainedRule[];
   readonly freshness: ExplainedFreshness | undefined;
   readonly attributes: readonly ExplainedAttribute[];
-  /** Empty without a route, or without a readable transcript. */
+  /** Of a transcript, or of what a DPoP proof states; empty without a route, or without a readable proof. */
   readonly transcript: readonly ComparedLine[];
   /** Of an HTTP message signature: the covered components, as the request has them. Undefined without a route, or for a transcript. */
   readonly signatureBase: CoveredValues | undefined;
@@ -108,8 +109,11 @@ export function explainRequest(
 
 /** An explanation uses its own cache, so that it verifies every signature itself. */
 function withCache(inputs: ExplainInputs): DecisionInputs {
-  return { ...inputs, passports: createPassportCache() };
+  return { ...inputs, passports: createPassportCache(), dpopNonces: ANY_NONCE };
 }
+
+/** The keys of nonces are the verifier's alone. */
+const ANY_NONCE = { accepts: () => true };
 
 export function explainRules(route: Route, caller: ComparedCaller): readonly ExplainedRule[] {
   return route.sources.map((rule) => {
@@ -143,16 +147,26 @@ function explainAttributes(route: Route, caller: Caller): readonly ExplainedAttr
 
 function explainTranscript(evaluation: Evaluation): readonly ComparedLine[] {
   const { credentials, route } = evaluation.evidence;
-  if (credentials?.passport === undefined || route === undefined) return [];
+  if (route === undefined) return [];
+  if (credentials?.format === 'dpop') return explainDpop(evaluation, credentials);
+  if (credentials?.format !== 'transcript-v1') return [];
   const { headers } = evaluation.facts;
   const rebuilt = rebuildTranscript(evaluation, credentials);
   return compareTranscripts(credentials.proof.transcript, rebuilt, headers);
 }
 
+function explainDpop(evaluation: Evaluation, credentials: DpopCredentials): readonly ComparedLine[] {
+  return dpopParts(evaluation, credentials).map(({ actual, name, signed }) => ({
+    name,
+    signed,
+    rebuilt: { kind: 'value', value: actual },
+    isEqual: signed === actual,
+  }));
+}
+
 function explainSignature(evaluation: Evaluation): CoveredValues | undefined {
   const { credentials, route } = evaluation.evidence;
-  if (credentials === undefined || credentials.passport !== undefined || route === undefined)
-    return undefined;
+  if (credentials?.format !== 'http-message-signatures' || route === undefined) return undefined;
   return valuesOfSignature(evaluation, credentials.signature);
 }
 

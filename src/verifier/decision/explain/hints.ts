@@ -41,7 +41,8 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
     'send Authorization: Passport …, or X-Proofgate-Passport where the route has passport_header',
   'invalid_request_proof/passport_repeated':
     'send the passport in X-Proofgate-Passport alone: Authorization has one, too',
-  'invalid_request_proof/authorization_scheme': 'the scheme of Authorization must be Passport',
+  'invalid_request_proof/authorization_scheme':
+    "the scheme of Authorization must be Passport, or DPoP where the route's accepted_proofs has dpop",
   'invalid_request_proof/passport_malformed':
     'send one passport, unchanged, and a SPIFFE ID in canonical form: compare docs/design/protocol.md, and look for a proxy that joins or rewrites Authorization',
   'invalid_request_proof/proof_missing':
@@ -49,7 +50,7 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
   'invalid_request_proof/proof_malformed':
     'compare the transcript with docs/design/protocol.md: order, spelling, base64url',
   'invalid_request_proof/proof_ambiguous':
-    'send one proof: a transcript with its passport, or an HTTP message signature without a passport',
+    'send one proof: a transcript or a DPoP proof with its passport, or an HTTP message signature without a passport',
   'request_binding_mismatch/content-digest':
     'the body has another digest than the signed Content-Digest; on a route with body: unbound do not cover it',
   'invalid_request_proof/key_unknown':
@@ -70,11 +71,20 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
   'invalid_request_proof/passport_not_yet_valid': "set the clock of the passport's issuer",
   'invalid_request_proof/passport_expired': 'fetch or make a new passport; compare the clocks',
   'invalid_request_proof/audience': "ask for a passport with the route's audience",
+  'invalid_request_proof/proof_key':
+    'make the DPoP proof with the key that the passport was made for, and send its public key in the proof',
   'invalid_request_proof/proof_signature':
     "the proof was signed by another key than the passport's, or the transcript was changed afterwards",
+  'invalid_request_proof/dpop_nonce':
+    'sign the request once more, with the nonce of DPoP-Nonce: a DPoP library does so by itself',
   'invalid_request_proof/proof_ttl': 'a proof lives 1 to 300 seconds',
   'invalid_request_proof/proof_not_yet_valid': "set the caller's clock",
   'invalid_request_proof/proof_expired': 'sign just before sending; compare the clocks',
+  'request_binding_mismatch/ath': 'make the DPoP proof for the passport that the request carries',
+  'request_binding_mismatch/query':
+    "a DPoP proof binds no query: send none, or add query to the route's unbound",
+  'request_binding_mismatch/body':
+    "a DPoP proof binds no body: send none, or add body to the route's unbound",
   'request_binding_mismatch/body_unavailable':
     'the verifier does not see the body exactly. Middleware: put it in front of body parsers. Envoy: buffer the body (with_request_body). Traefik: forwardBody. nginx and Caddy show none: use body: unbound, or proofgate proxy. A capture: add the body',
   'bundle_route_missing/no_match':

@@ -208,8 +208,14 @@ function credentialLines({ credentials }: ExplainReport): readonly string[] {
       `credentials: authorization ${credentials.authorization}, transcript ${transcript}, signature ${signature}`,
     ];
   }
+  const ofPassport = `passport ${passport.passport_id}, key ${passport.key_id} (${passport.algorithm}), sha256 ${passport.sha256}`;
+  if (transcript === undefined) {
+    const { dpop } = credentials;
+    const whose = dpop.of_holder ? 'its holder key' : 'another key than its holder key';
+    return [ofPassport, `DPoP proof of ${whose}, sha256 ${dpop.sha256}`];
+  }
   return [
-    `passport ${passport.passport_id}, key ${passport.key_id} (${passport.algorithm}), sha256 ${passport.sha256}`,
+    ofPassport,
     `transcript of ${transcript.bytes} bytes, sha256 ${transcript.sha256}; signature of ${signature.bytes} bytes`,
   ];
 }
@@ -289,10 +295,11 @@ const WHY: { readonly [why: string]: string } = {
   header_repeated: '(the header is there more than once, or may be joined from several)',
 };
 
-function transcriptLines({ transcript }: ExplainReport): readonly string[] {
+function transcriptLines({ credentials, transcript }: ExplainReport): readonly string[] {
   if (transcript.length === 0) return [];
+  const what = credentials?.dpop === undefined ? 'transcript' : 'DPoP proof';
   const differing = transcript.filter(({ equal }) => !equal);
-  const count = `transcript: ${transcript.length - differing.length} of ${transcript.length} lines equal`;
+  const count = `${what}: ${transcript.length - differing.length} of ${transcript.length} lines equal`;
   return [
     differing.length === 0 ? count : `${count}; - is signed, + is made again from the request`,
     ...differing.flatMap(({ difference, line, rebuilt, signed, why }) => [

@@ -4,6 +4,7 @@ import { proofTermsOf } from '../../../protocol/accepted-credentials.ts';
 import type { RequestHeaders } from '../../../protocol/credentials.ts';
 import type { HttpSignature } from '../../../protocol/http-signature.ts';
 import type { Passport } from '../../../protocol/passport.ts';
+import { sameJwk } from '../../../protocol/public-key.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import { AUTHORIZATION_HEADER } from '../../../protocol/wire-names.ts';
 import { type Explanation, HEADER_LINE } from './explain.ts';
@@ -20,29 +21,37 @@ export function credentialMembers(explanation: Explanation, headers: RequestHead
       signature: headers.lookup('x-proofgate-signature').kind,
     };
   }
-  if (credentials.passport === undefined) {
+  if (credentials.format === 'http-message-signatures') {
     return { readable: true, http_signature: signatureMembers(credentials.signature, explanation, show) };
   }
-  const { passport, proof } = credentials;
-  const { claims } = passport;
+  const passport = passportMembers(credentials.passport, show);
+  if (credentials.format === 'dpop') {
+    const { jwk, signingInput } = credentials.proof;
+    const isOfHolder = sameJwk(jwk, credentials.passport.claims.holderJwk);
+    return { readable: true, passport, dpop: { sha256: sha256(signingInput), of_holder: isOfHolder } };
+  }
+  const { signature, transcriptBytes } = credentials.proof;
   return {
     readable: true,
-    passport: {
-      sha256: passport.sha256,
-      key_id: show.text(passport.keyId),
-      algorithm: passport.algorithm,
-      passport_id: show.text(claims.passportId),
-      issuer: show.text(claims.issuer),
-      trust_domain: show.text(claims.trustDomain),
-      subject: show.text(claims.subject),
-      audience: show.text(claims.audience),
-      key_binding: claims.keyBinding,
-    },
-    transcript: {
-      bytes: proof.transcriptBytes.byteLength,
-      sha256: hash('sha256', proof.transcriptBytes, 'base64url'),
-    },
-    signature: { bytes: proof.signature.byteLength },
+    passport,
+    transcript: { bytes: transcriptBytes.byteLength, sha256: sha256(transcriptBytes) },
+    signature: { bytes: signature.byteLength },
+  };
+}
+
+const sha256 = (bytes: Buffer): string => hash('sha256', bytes, 'base64url');
+
+function passportMembers({ algorithm, claims, keyId, sha256: ofJws }: Passport, show: Redaction) {
+  return {
+    sha256: ofJws,
+    key_id: show.text(keyId),
+    algorithm,
+    passport_id: show.text(claims.passportId),
+    issuer: show.text(claims.issuer),
+    trust_domain: show.text(claims.trustDomain),
+    subject: show.text(claims.subject),
+    audience: show.text(claims.audience),
+    key_binding: claims.keyBinding,
   };
 }
 

@@ -222,14 +222,16 @@ export function bundleMembers({ snapshot, signatures, warnings }: ExplainedBundl
 
 /**
  * `agrees`: the same decision. `beyond`: the recorded decision was made after the explained steps, in step 6 or by the
- * verifier's own state. `differs`: the bundle, freshness, clock or captured data were different then.
+ * verifier's own state, such as its nonces. `differs`: the bundle, freshness, clock or captured data were different then.
  */
 function recordedMembers({ explanation, recorded, bundle, show }: Explained) {
   if (recorded === undefined) return null;
   const { decision, credentials } = explanation;
   const reason = recorded.reason ?? null;
   const transcriptSha256 =
-    credentials?.passport && hash('sha256', credentials.proof.transcriptBytes, 'base64url');
+    credentials?.format === 'transcript-v1'
+      ? hash('sha256', credentials.proof.transcriptBytes, 'base64url')
+      : undefined;
   return {
     time: formatTime(recorded.timeSeconds),
     decision_id: recorded.decisionId === undefined ? null : show.decisionId(recorded.decisionId),
@@ -259,7 +261,8 @@ function comparisonOf(
   recorded: RecordedDecision,
 ): 'agrees' | 'beyond' | 'differs' {
   const denial = isDenial(decision) ? decision : undefined;
-  if (denial === undefined && BEYOND.has(recorded.reason)) return 'beyond';
+  const isBeyond = BEYOND.has(recorded.reason) || recorded.detail === 'dpop_nonce';
+  if (denial === undefined && isBeyond) return 'beyond';
   const isSameOutcome = (recorded.outcome !== 'allowed') === (denial !== undefined);
   const isSame = isSameOutcome && recorded.reason === denial?.reason && recorded.detail === denial?.detail;
   return isSame ? 'agrees' : 'differs';
@@ -296,7 +299,7 @@ function proofCheckMembers({ steps }: Explanation) {
 }
 
 function transcriptMembers({ transcript, credentials }: Explanation, show: Redaction) {
-  const headers = credentials?.passport === undefined ? [] : credentials.proof.transcript.headers;
+  const headers = credentials?.format === 'transcript-v1' ? credentials.proof.transcript.headers : [];
   const names = new Set(headers.map(({ name }) => name));
   return transcript.map((line) => {
     const { isEqual, name, rebuilt, signed } = line;

@@ -24,6 +24,7 @@ const HEADERS: ReadonlySet<string> = new Set([
   'cookie',
   'date',
   'digest',
+  'dpop',
   'etag',
   'expect',
   'forwarded',

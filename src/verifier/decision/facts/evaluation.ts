@@ -1,6 +1,7 @@
 /** State of one request's evaluation: the inputs of the checks, and what they have found so far. */
 import type { BundleKey, Route, Snapshot, SourceRule } from '../../../bundle/compile/snapshot.ts';
 import type { AcceptedCredentials } from '../../../protocol/accepted-credentials.ts';
+import type { DpopNonces } from '../../../protocol/dpop-nonce.ts';
 import type { PublicKey } from '../../../protocol/public-key.ts';
 import type { Caller } from './caller.ts';
 import type { PassportCache } from './passport-cache.ts';
@@ -12,6 +13,8 @@ export interface DecisionInputs {
   /** Maximum age of the bundle for `realtime` routes, seconds. */
   readonly realtimeStalenessSeconds: number;
   readonly passports: PassportCache;
+  /** Undefined: none are accepted. */
+  readonly dpopNonces: Pick<DpopNonces, 'accepts'> | undefined;
 }
 
 /** What the checks found that the audit event may include, whatever the decision. */

@@ -20,10 +20,10 @@ export interface RequestHead {
    */
   readonly upgrade?: 'none' | 'tunnel';
   /**
-   * Whether the enforcement point removes an HTTP message signature before the upstream. Where it is not `true`, no signature is
-   * accepted. `if_observed`: the point removes one at least from an observed request. Undefined: never, so such a request is denied.
+   * When the enforcement point removes HTTP message signatures and DPoP proofs before the upstream. Only where it is `always`, they
+   * are accepted. `if_observed`: at least from an observed request. Undefined: never, so an observed request with one is denied.
    */
-  readonly removesHttpSignatures?: true | 'if_observed';
+  readonly proofRemoval?: 'always' | 'if_observed';
 }
 
 export interface RequestFacts extends RequestHead {
@@ -37,3 +37,8 @@ export type BodyState =
   | { readonly kind: 'hashed'; readonly sha256: string }
   | { readonly kind: 'none' }
   | { readonly kind: 'unknown' };
+
+/** Whether the body is known to have no bytes. */
+export function isEmptyBody(body: BodyState): boolean {
+  return body.kind === 'none' || (body.kind === 'exact' && body.bytes.byteLength === 0);
+}

@@ -1,4 +1,7 @@
-/** The end of step 5: the transcript rebuilt from request, bundle and passport must equal the signed one, byte for byte. */
+/**
+ * The end of step 5: the transcript rebuilt from request, bundle and passport must equal the signed one, byte for byte. Other
+ * formats have files of their own.
+ */
 import type { Route } from '../../../bundle/compile/snapshot.ts';
 import { contentSha256 } from '../../../protocol/body-binding.ts';
 import type { Credentials } from '../../../protocol/credentials.ts';
@@ -13,11 +16,13 @@ import {
 } from '../../../protocol/transcript.ts';
 import { type Evaluation, required } from '../facts/evaluation.ts';
 import type { RequestFacts } from '../facts/request-facts.ts';
+import { checkDpopBinding } from './dpop-binding.ts';
 import { checkCoverage } from './signature-binding.ts';
 
 export function checkBinding(evaluation: Evaluation): Denial | undefined {
   const credentials = required(evaluation.evidence.credentials);
-  if (credentials.passport === undefined) return checkCoverage(evaluation, credentials.signature);
+  if (credentials.format === 'dpop') return checkDpopBinding(evaluation, credentials);
+  if (credentials.format !== 'transcript-v1') return checkCoverage(evaluation, credentials.signature);
   const { transcript, transcriptBytes } = credentials.proof;
   const rebuilt = rebuildTranscript(evaluation, credentials);
   if (isComplete(rebuilt) && formatTranscript(rebuilt) === transcriptBytes.toString('latin1'))

@@ -21,6 +21,7 @@ import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
 import { verifySignature } from '../../../protocol/verify-signature.ts';
 import { type Evaluation, required } from '../facts/evaluation.ts';
 import { checkBlocked } from './blocked.ts';
+import { checkDpopNonce, checkDpopSignature } from './dpop-binding.ts';
 import { checkHttpSignature } from './signature-binding.ts';
 
 const NO_GRACE_SECONDS = 0;
@@ -133,13 +134,20 @@ export function checkAudience(evaluation: Evaluation): Denial | undefined {
 export function checkProofSignature(evaluation: Evaluation): Denial | undefined {
   const { evidence, holder } = evaluation;
   const credentials = required(evidence.credentials);
-  if (credentials.passport === undefined) {
-    return checkHttpSignature(evaluation, credentials.signature) ?? checkBlocked(evaluation);
+  switch (credentials.format) {
+    case 'http-message-signatures':
+      return checkHttpSignature(evaluation, credentials.signature) ?? checkBlocked(evaluation);
+    case 'dpop':
+      return (
+        checkDpopSignature(evaluation, credentials.proof) ?? checkDpopNonce(evaluation, credentials.proof)
+      );
+    case 'transcript-v1': {
+      const { signature, transcriptBytes } = credentials.proof;
+      return verifySignature(required(holder), transcriptBytes, signature)
+        ? undefined
+        : deny('invalid_request_proof', 'proof_signature');
+    }
   }
-  const { signature, transcriptBytes } = credentials.proof;
-  return verifySignature(required(holder), transcriptBytes, signature)
-    ? undefined
-    : deny('invalid_request_proof', 'proof_signature');
 }
 
 export function checkProofTimes({ evidence, inputs, snapshot }: Evaluation): Denial | undefined {

@@ -19,7 +19,7 @@ import { type Denial, deny } from '../../../protocol/reasons.ts';
 import { verifySignature } from '../../../protocol/verify-signature.ts';
 import { CONTENT_DIGEST_HEADER, ROUTE_HEADER } from '../../../protocol/wire-names.ts';
 import { type Evaluation, required } from '../facts/evaluation.ts';
-import type { BodyState, RequestFacts } from '../facts/request-facts.ts';
+import { isEmptyBody, type RequestFacts } from '../facts/request-facts.ts';
 
 /** The covered components with the request's values. */
 export function valuesOfSignature(
@@ -83,14 +83,10 @@ const CONTENT_TYPE = 'content-type';
 
 /** Without a digest the body must be empty, or unbound. */
 function checkUndigested({ body }: RequestFacts, route: Route): Denial | undefined {
-  if (route.body === 'unbound' || isEmpty(body)) return undefined;
+  if (route.body === 'unbound' || isEmptyBody(body)) return undefined;
   return body.kind === 'unknown'
     ? deny('request_binding_mismatch', 'body_unavailable')
     : deny('request_binding_mismatch', `component.${CONTENT_DIGEST_HEADER}`);
-}
-
-function isEmpty(body: BodyState): boolean {
-  return body.kind === 'none' || (body.kind === 'exact' && body.bytes.byteLength === 0);
 }
 
 function checkDigested(

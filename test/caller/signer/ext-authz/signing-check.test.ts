@@ -4,6 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import { RequestSigner } from '../../../../src/caller/sign/request-signer.ts';
 import { checkResponseOf } from '../../../../src/caller/signer/ext-authz/signing-check.ts';
 import type { HttpRequest } from '../../../../src/process/ext-authz/request-messages.ts';
+import type { ProofFormat } from '../../../../src/protocol/proof-format.ts';
 import { parseTranscript } from '../../../../src/protocol/transcript.ts';
 import { newEd25519Key, profilesOf, routeDocument } from '../../../support/caller/signing.ts';
 
@@ -29,8 +30,8 @@ const PROFILES = profilesOf(
   }),
 );
 
-function signerWith(ready = true) {
-  const signer = new RequestSigner();
+function signerWith(ready = true, proof: ProofFormat = 'transcript-v1') {
+  const signer = new RequestSigner({ proof });
   if (ready) signer.replaceIdentity({ key: newEd25519Key(), files: [PROFILES], passports: undefined });
   return signer;
 }
@@ -51,12 +52,15 @@ function httpOf({
   };
 }
 
-function check(http: HttpRequest, { ready = true, unsigned = 'deny' as 'deny' | 'pass' } = {}) {
+function check(
+  http: HttpRequest,
+  { ready = true, unsigned = 'deny' as 'deny' | 'pass', proof = 'transcript-v1' as ProofFormat } = {},
+) {
   const refusals: string[] = [];
   const response = checkResponseOf(
     { attributes: { request: { http } } },
     {
-      signer: signerWith(ready),
+      signer: signerWith(ready, proof),
       unsigned,
       onSigned: () => undefined,
       onRefused: (code) => void refusals.push(code),
@@ -143,6 +147,39 @@ describe('an allowed check', () => {
       contentSha256: hash('sha256', body, 'base64url'),
       headers: [{ name: 'x-tenant', value: 'a' }],
     });
+  });
+
+  it('may add an HTTP message signature, in place of that of an earlier attempt', () => {
+    const body = Buffer.from('{"item":1}');
+    const usual: Lines = [
+      ['x-tenant', 'a'],
+      ['content-type', 'application/json'],
+      ['content-length', '10'],
+      ['x-envoy-auth-partial-body', 'false'],
+    ];
+    const sign = (lines: Lines) =>
+      check(
+        httpOf({
+          method: 'POST',
+          path: '/v1/orders',
+          raw_body: body,
+          lines: [...usual, ...lines],
+        }),
+        {
+          proof: 'http-message-signatures',
+        },
+      );
+    const first = sign([]);
+    expect(first.added).toMatchObject({
+      'content-digest': `sha-256=:${hash('sha256', body, 'base64')}:`,
+      'signature-input': expect.stringMatching(
+        /^sig=\("@method" "@target-uri" "content-digest" "content-type" "x-tenant"\);created=/,
+      ),
+    });
+    const again = sign(Object.entries(first.added));
+    expect(Object.keys(again.added).sort()).toEqual(['content-digest', 'signature', 'signature-input']);
+    expect([again.removed, again.added.signature === first.added.signature]).toEqual([RESENDING, false]);
+    expect(sign([['signature', 'keyId="app"']]).refusal).toBe('header_reserved');
   });
 
   it("signs the application's own Authorization, and leaves it", () => {

@@ -136,6 +136,22 @@ describe('the signing API', () => {
     for (const value of Object.values(headers)) expect(log).not.toContain(value);
   });
 
+  it('returns an HTTP message signature', async () => {
+    await enroll();
+    const { addresses } = await start({ proof: 'http-message-signatures' });
+    const { body, status } = await ask(addresses.api_listen ?? '', PROOF_REQUEST);
+    expect([status, body.headers]).toEqual([
+      200,
+      {
+        'Content-Digest': `sha-256=:${hash('sha256', '{}', 'base64')}:`,
+        'Signature-Input': expect.stringContaining(
+          '("@method" "@target-uri" "content-digest" "content-type")',
+        ),
+        Signature: expect.stringMatching(/^sig=:.*:$/),
+      },
+    ]);
+  });
+
   it('answers the request of docs/operate/signer.md', async () => {
     await enroll();
     const { addresses } = await start();

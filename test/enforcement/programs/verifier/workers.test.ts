@@ -22,10 +22,12 @@ import { PrimaryMark } from '../../../../src/verifier/loading/state/primary-mark
 import { createVerifierMetrics } from '../../../../src/verifier/verifier-metrics.ts';
 import { waitUntil } from '../../../support/wait.ts';
 
-it('a worker that cannot be started counts as ended, and is tried again', async () => {
+it.each([
+  ['the system refuses the process, as without memory or process IDs', '/nonexistent'],
+  ['the attempt throws', 'a\0'],
+])('a worker that cannot be started counts as ended, and is tried again: %s', async (_, cwd) => {
   const told: string[] = [];
-  // The system refuses the process, as it does without memory or process IDs.
-  cluster.setupPrimary({ cwd: '/nonexistent' });
+  cluster.setupPrimary({ cwd });
   const pool = new WorkerPool({
     size: 1,
     logger: createLogger('silent'),

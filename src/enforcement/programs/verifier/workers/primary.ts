@@ -164,7 +164,9 @@ async function planWorkers(settings: VerifierSettings): Promise<EnforcementPlan>
       `--audit-file ${file} is no regular file: workers would mix their lines`,
     );
   }
-  return plan;
+  // Each worker would have a random key of its own.
+  const dpopNonces = plan.setup.dpopNonceKeys === undefined ? 'none' : 'any';
+  return { ...plan, setup: { ...plan.setup, dpopNonces } };
 }
 
 function isFileOrNothing(file: string): Promise<boolean> {
