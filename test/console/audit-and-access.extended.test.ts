@@ -79,7 +79,7 @@ test('an access token is shown once, and works until it is deleted', async () =>
   expect(await page.content()).not.toContain(token);
   expect((await sessionOf(token)).roles).toEqual([{ role: 'viewer', scope: { kind: 'installation' } }]);
   await page.getByRole('button', { name: 'Delete' }).click();
-  await page.getByRole('dialog').getByLabel('to confirm').fill('ci');
+  await page.getByRole('dialog').getByLabel('Reason').fill('unused');
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByText('There is no access token').waitFor();
   expect((await sessionOf(token)).code).toBe('authentication_required');
@@ -99,7 +99,6 @@ test('a role is granted and taken away, and the trail shows why', async () => {
   const { items } = await stage.control.ctl('get', 'role-grants');
   expect(items).toMatchObject([{ principal: 'group:platform', role: 'viewer' }]);
   await page.getByRole('button', { name: 'Remove' }).click();
-  await page.getByRole('dialog').getByLabel('to confirm').fill('viewer');
   await page.getByRole('dialog').getByLabel('Reason').fill('left');
   await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
   await page.getByText('No role was granted yet').waitFor();

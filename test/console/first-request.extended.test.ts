@@ -145,7 +145,7 @@ async function createPolicy(): Promise<void> {
   await fill('Subject', 'system:serviceaccount:prod:billing');
   await fill('Client', 'billing');
   await submit('Create');
-  await page.getByRole('heading', { name: 'Policy', level: 1 }).waitFor();
+  await page.getByRole('heading', { name: 'billing in prod', level: 1 }).waitFor();
   await backToSetUp();
   await badge('Policy', '✓ done');
 }

@@ -46,6 +46,7 @@ test('a step is done where it is shown', async () => {
 
 test('home shows a target that does not poll, and leads to it', async () => {
   await page.goto(`${stage.url}/`);
-  await page.getByRole('link', { name: '1 of 1 do not poll' }).click();
+  await page.getByRole('status').getByText('One thing needs attention.').waitFor();
+  await page.getByRole('status').getByRole('link', { name: '1 of 1 do not poll' }).click();
   await page.getByRole('heading', { name: 'Targets' }).waitFor();
 });

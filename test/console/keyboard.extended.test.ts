@@ -25,7 +25,7 @@ test.each([
     await page.getByRole('button', { name, exact: true }).focus();
     await page.keyboard.press('Enter');
     const dialogue = page.getByRole('dialog');
-    await dialogue.getByRole('textbox').first().waitFor();
+    await dialogue.getByRole('button', { name: 'Cancel' }).waitFor();
     await page.keyboard.press('Escape');
     await dialogue.waitFor({ state: 'detached' });
     expect(await focused(page)).toBe(name);

@@ -70,11 +70,10 @@ describe('keys', () => {
     await used.getByRole('link', { name: billing }).click();
   });
 
-  test('are revoked by their ID, with their subject', async () => {
+  test('are revoked with a reason, with their subject', async () => {
     await page.getByRole('button', { name: 'Revoke' }).click();
     await dialog().getByLabel('Reason').fill('lost');
     await dialog().getByLabel('Also refuse new enrollments').check();
-    await dialog().getByLabel('to confirm').fill(billing);
     await confirm(page, 'Revoke');
     await page.getByText('Revoked by').waitFor();
     expect(await stage.control.key(billing)).toMatchObject({
@@ -174,4 +173,19 @@ describe('who is blocked', () => {
     await page.getByText('No caller is blocked').waitFor();
     expect(await stage.api.list(`${site}/blocked-callers`)).toEqual([]);
   });
+});
+
+test('several keys are revoked at once', async () => {
+  const more = (await stage.control.enroll('reporting', { flags: ['--wait-for-activation=false'] })).keyId;
+  await page.goto(`${stage.url}/sites/${SITE_ID}/keys?status=active`);
+  await page.getByLabel(`Select ${reporting}`).check();
+  await page.getByLabel(`Select ${more}`).check();
+  await page.getByRole('button', { name: 'Revoke 2' }).click();
+  await dialog().getByLabel('Reason').fill('the cluster is gone');
+  await confirm(page, 'Revoke 2');
+  await page.getByText('No keys match').waitFor();
+  for (const id of [reporting, more])
+    expect(await stage.control.key(id)).toMatchObject({
+      ...{ status: 'revoked', revoked_reason: 'the cluster is gone' },
+    });
 });

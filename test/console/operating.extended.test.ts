@@ -88,9 +88,9 @@ test('a key is revoked while a target is cut off: the pages show who has it and 
   const page = await stage.adminPage();
   const { keyId } = await stage.control.enroll('billing');
   verifiers.get('edge-2')?.signal('SIGSTOP');
-  await open(page, `keys/${keyId}`, 'Key');
+  await open(page, `keys/${keyId}`, 'billing');
   await page.getByRole('button', { name: 'Revoke' }).click();
-  await page.getByRole('dialog').getByLabel('to confirm').fill(keyId);
+  await page.getByRole('dialog').getByLabel('Reason').fill('lost');
   await confirm(page, 'Revoke');
   await page.getByRole('link', { name: 'See which targets have the newest revision' }).click();
   const state = (target: string, value: string) =>

@@ -98,7 +98,7 @@ describe('a policy', () => {
     await dialog().getByLabel('Maximum lifetime').fill('600');
     expect(await more.count()).toBe(0);
     await dialog().getByLabel('Maximum lifetime').fill('7200');
-    await more.getByText('keys that live 7200 seconds, not 1234').waitFor();
+    await more.getByText('keys that live 2 hours, not 1234 seconds').waitFor();
     await dialog().getByLabel('Approval').selectOption('manual');
     await dialog().getByLabel('Reason').fill('long jobs');
     await confirm(page, 'Save');
@@ -124,7 +124,7 @@ describe('a policy', () => {
     await button('Deactivate').waitFor();
     expect(await policy()).toMatchObject({ state: 'active' });
     await button('Delete').click();
-    await dialog().getByLabel('to confirm').fill('renamed');
+    await dialog().getByLabel('Reason').fill('unused');
     await confirm(page, 'Delete');
     await page.getByRole('heading', { name: 'Policies' }).waitFor();
     expect(await policy()).toMatchObject({ state: 'deleted' });

@@ -273,7 +273,7 @@ describe('the next user of the browser', () => {
     const page = await stage.adminPage();
     await page.goto(`${stage.url}/sites/${SITE_ID}/keys?subject=billing`);
     await page.getByRole('link', { name: keyId }).click();
-    await page.getByRole('heading', { name: 'Key', exact: true }).waitFor();
+    await page.getByText('Key', { exact: true }).waitFor();
     await page.getByRole('button', { name: /^Colours/ }).click();
     const stored = await page.evaluate(
       `Promise.all([indexedDB.databases(), caches.keys(), navigator.serviceWorker.getRegistrations(), Object.keys(sessionStorage), Object.keys(localStorage), document.cookie])`,

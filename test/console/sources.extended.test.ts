@@ -95,10 +95,12 @@ describe('a source', () => {
     expect(await states()).toEqual(['active']);
   });
 
-  test('is retired by its name', async () => {
+  test('is retired with a reason', async () => {
     await button('Retire').click();
-    expect(await dialog().getByRole('button', { name: 'Retire' }).isDisabled()).toBe(true);
-    await dialog().getByLabel('to confirm').fill('another cluster');
+    const before = await states();
+    await dialog().getByRole('button', { name: 'Retire' }).click();
+    expect(await states()).toEqual(before);
+    await dialog().getByLabel('Reason').fill('another cluster replaced it');
     await confirm(page, 'Retire');
     await page.getByText('retired', { exact: true }).waitFor();
     expect(await states()).toEqual(['retired']);

@@ -1,7 +1,10 @@
 /** Tests that hostile input always gets an answer, in time that grows at most linearly with the input. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { isReservedName } from '../../src/enforcement/answers/upstream-headers.ts';
+import { requestHeadersOf } from '../../src/process/http-proxy/raw-headers.ts';
 import { decodeBase64url } from '../../src/protocol/base64url.ts';
+import { parseContentDigest } from '../../src/protocol/content-digest.ts';
 import { type HeaderLookup, readCredentials } from '../../src/protocol/credentials.ts';
 import { isIdentifier, isSignableHeaderName } from '../../src/protocol/identifiers.ts';
 import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
@@ -15,7 +18,10 @@ import {
 } from '../../src/protocol/request-target.ts';
 import { signTranscript } from '../../src/protocol/signing.ts';
 import { parseStrictJson } from '../../src/protocol/strict-json.ts';
+import { parseByteSequences, parseInnerLists } from '../../src/protocol/structured-fields.ts';
 import { formatTranscript, parseTranscript } from '../../src/protocol/transcript.ts';
+import { hasPassportScheme } from '../../src/protocol/wire-names.ts';
+import { foldPath } from '../../src/verifier/observation/enforced-prefixes.ts';
 import {
   claimsDraft,
   headerDraft,
@@ -180,11 +186,47 @@ const JSON_TEXTS: readonly (readonly [string, (length: number) => string])[] = [
   ['empty objects', (length) => `[${'{},'.repeat(length / 3)}1]`],
 ];
 
+/** What one repeats in the middle of a text. */
+const REPEATED: readonly string[] = [
+  ' ',
+  '\t',
+  ', ',
+  ' ,',
+  '.',
+  '. ',
+  ';',
+  '%20',
+  '"',
+  '" ',
+  '(',
+  'a=',
+  ':',
+  '=',
+  '-',
+  'x-',
+];
+const inside = (repeated: string) => (length: number) => `a${repeated.repeat(length / repeated.length)}b`;
+const READERS: readonly (readonly [string, (text: string) => unknown])[] = [
+  ['a header', (value) => requestHeadersOf(['x-name', value]).lookup('x-name')],
+  ['hasPassportScheme', hasPassportScheme],
+  ['isReservedName', (name) => isReservedName(`x${name}`)],
+  ['parseInnerLists', (value) => parseInnerLists(`sig=("x" ${value})`)],
+  ['parameters of parseInnerLists', (value) => parseInnerLists(`sig=("x");tag=${value}`)],
+  ['parseByteSequences', (value) => parseByteSequences(`sig=:${value}:`)],
+  ['parseContentDigest', (value) => parseContentDigest(`sha-256=${value}`)],
+  ['foldPath', (text) => foldPath(`/v1/${text}`)],
+];
+
 const HEADERS_LINE = 'headers=content-type,x-tenant';
 
 const CASES: readonly (readonly [string, (length: number) => () => unknown])[] = [
   ...TARGETS.map(
     ([name, text]) => [`isCanonicalTarget: ${name}`, prepared(text, isCanonicalTarget)] as const,
+  ),
+  ...READERS.flatMap(([name, read]) =>
+    REPEATED.map(
+      (repeated) => [`${name}: ${JSON.stringify(repeated)}`, prepared(inside(repeated), read)] as const,
+    ),
   ),
   ...JSON_TEXTS.map(([name, text]) => [`parseStrictJson: ${name}`, prepared(text, parseStrictJson)] as const),
   ['decodeBase64url: not canonical', prepared((length) => `${'A'.repeat(length)}=`, decodeBase64url)],

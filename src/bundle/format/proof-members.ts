@@ -43,7 +43,12 @@ export function keepProofFormats<C extends JsonObject>(content: C, isKnown: IsKn
 }
 
 function kept(route: JsonObject, isKnown: IsKnown): JsonObject {
-  const { accepted_proofs: formats, unbound, dpop_nonce, ...others } = route as JsonObject & {
+  const {
+    accepted_proofs: formats,
+    unbound: _unbound,
+    dpop_nonce: _nonce,
+    ...others
+  } = route as JsonObject & {
     readonly accepted_proofs?: readonly ProofFormat[];
   };
   if (formats === undefined) return route;

@@ -1,5 +1,6 @@
 /** Reads headers in the forms that Node's clients accept, and removes those that only a signer may set. */
 
+import { trimOptionalWhiteSpace } from '../../protocol/optional-white-space.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';
 import type { RequestHeader } from '../sign/request-headers.ts';
 
@@ -16,7 +17,7 @@ export type HeadersLike =
  */
 export function headerLinesOf(headers: HeadersLike | null | undefined): readonly RequestHeader[] {
   return pairsOf(headers ?? {}).flatMap(([name, value]) =>
-    [value].flat().map((each) => ({ name, value: String(each).replace(/^[\t ]+|[\t ]+$/g, '') })),
+    [value].flat().map((each) => ({ name, value: trimOptionalWhiteSpace(String(each)) })),
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { ClientError } from '../../protocol/client-error.ts';
 import { isSignableHeaderName } from '../../protocol/identifiers.ts';
+import { trimOptionalWhiteSpace } from '../../protocol/optional-white-space.ts';
 import type { RouteProfile } from '../../protocol/signing-profile.ts';
 import type { SignedHeader } from '../../protocol/transcript.ts';
 import {
@@ -42,7 +43,7 @@ const RESERVED: ReadonlySet<string> = new Set([
 export function parseHeaderLine(line: string): RequestHeader {
   const colon = line.indexOf(':');
   const name = line.slice(0, Math.max(colon, 0));
-  const value = line.slice(colon + 1).replace(/^[\t ]+|[\t ]+$/g, '');
+  const value = trimOptionalWhiteSpace(line.slice(colon + 1));
   if (!NAME.test(name) || !VALUE.test(value)) {
     throw new ClientError('header_invalid', 'a header must be given as "Name: value", in ASCII, on one line');
   }

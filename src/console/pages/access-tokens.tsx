@@ -100,6 +100,7 @@ function CreateToken({ onSecret }: Secret) {
   return (
     <Action
       label="Create access token"
+      isPrimary
       command={[
         ...['create', 'access-token', nameWord(name), '--role', role, '--scope', scopeWord(scope)],
         ...(days === undefined ? [] : ['--expires-in', `${days * 24}h`]),
@@ -176,7 +177,7 @@ function DeleteToken({ token: { access_token_id, name, version } }: { readonly t
       label="Delete"
       command={['delete', 'access-token', access_token_id, '--yes']}
       confirm={{
-        name,
+        finalFor: name,
         asksReason: true,
         consequence: 'For good. What uses it is refused with the next request.',
       }}

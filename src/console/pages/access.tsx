@@ -73,7 +73,7 @@ function DisableBootstrapToken() {
       label="Disable the bootstrap token"
       command={['disable-bootstrap-token', '--yes']}
       confirm={{
-        name: 'bootstrap token',
+        finalFor: 'bootstrap token',
         consequence:
           'Sessions that began with the token end. First grant an operator the role admin of the installation. Start Control with --reset-bootstrap-token to get another.',
       }}
@@ -153,6 +153,7 @@ function GrantRole() {
   return (
     <Action
       label="Grant a role"
+      isPrimary
       command={['create', 'role-grant', nameWord(principal), '--role', role, '--scope', scopeWord(scope)]}
       confirm={{
         asksReason: true,
@@ -203,7 +204,7 @@ function RemoveGrant({
       label="Remove"
       command={['delete', 'role-grant', role_grant_id, '--yes']}
       confirm={{
-        name: role,
+        finalFor: role,
         asksReason: true,
         consequence: (
           <>

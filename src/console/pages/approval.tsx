@@ -1,11 +1,12 @@
 /** One enrollment: the content of its proof, and the decision. */
-import { Anchor } from '@mantine/core';
+import { List, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link, useParams } from '@tanstack/react-router';
+import { useParams } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { Loading } from '../parts/loading';
+import { PageLink, PolicyLink, SourceLink } from '../parts/named-link';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
@@ -22,8 +23,13 @@ export default function Approval() {
   if (enrollment === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   const isWaiting = enrollment.state === 'pending_approval';
   return (
-    <Page title="Enrollment" question="Who asks for this key?">
-      {mayDecide && <Decide enrollments={isWaiting ? [enrollment] : []} />}
+    <Page
+      kind="Enrollment"
+      title={enrollment.verified_subject}
+      id={enrollmentId}
+      question="Who asks for this key?"
+      actions={mayDecide && isWaiting && <Decide enrollments={[enrollment]} />}
+    >
       {error && <Problem error={error} />}
       <Section title="What the proof says">
         <Facts
@@ -39,37 +45,58 @@ export default function Approval() {
         />
       </Section>
       <Section title="What it asks for">
-        <Outcome enrollment={enrollment} siteId={site_id} />
+        <Outcome enrollment={enrollment} />
+      </Section>
+      <Section title="What the key may call">
+        <Allowed clientId={enrollment.client_id} />
       </Section>
       <AsCommand words={['get', 'enrollment', enrollmentId]} />
     </Page>
   );
 }
 
-function Outcome({
-  enrollment,
-  siteId,
-}: {
-  readonly enrollment: Schemas['Enrollment'];
-  readonly siteId: string;
-}) {
-  const { decided_by, decided_at, denial_code, key_id, policy_id, source_id } = enrollment;
-  const link = (kind: string, id: string) => (
-    <Anchor component={Link} to={`/sites/${encodeURIComponent(siteId)}/${kind}/${id}`} size="sm">
-      {id}
-    </Anchor>
+const MAX_ROUTES = 100;
+
+/** The routes that keys of the client may call. */
+function Allowed({ clientId }: { readonly clientId: string }) {
+  const { site_id } = useSite();
+  const { data, error } = useQuery({
+    queryKey: ['site', site_id, 'profiles', { clientId }],
+    queryFn: () =>
+      bodyOf(
+        api.GET('/v1/sites/{site_id}/signing-profiles', {
+          params: { path: { site_id }, query: { client_id: clientId, limit: MAX_ROUTES } },
+        }),
+      ),
+  });
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={60} />;
+  const routes = data.items.filter(({ state }) => state === 'active');
+  if (routes.length === 0) return <Text size="sm">Nothing yet: its client has no grant for a route.</Text>;
+  return (
+    <List size="sm">
+      {routes.map(({ route_id, method, path_template, origins }) => (
+        <List.Item key={route_id}>
+          <UntrustedText value={`${method} ${origins[0]}${path_template}`} />, route{' '}
+          <PageLink page={`routes/${encodeURIComponent(route_id)}`} name={route_id} />
+        </List.Item>
+      ))}
+      {data.next_cursor !== undefined && <List.Item>and more: the first {MAX_ROUTES} are shown</List.Item>}
+    </List>
   );
+}
+
+function Outcome({ enrollment }: { readonly enrollment: Schemas['Enrollment'] }) {
+  const { decided_by, decided_at, denial_code, key_id, policy_id, source_id } = enrollment;
   return (
     <Facts
       rows={[
         ['State', <State key="state" value={enrollment.state} />],
-        ['Enrollment ID', <Id key="id" value={enrollment.enrollment_id} />],
         ['Client', <UntrustedText key="client" value={enrollment.client_id} />],
-        ['Policy', link('policies', policy_id)],
+        ['Policy', <PolicyLink key="policy" id={policy_id} />],
         [
           'Source',
           <>
-            {link('sources', source_id)}, revision {enrollment.source_revision}
+            <SourceLink id={source_id} />, revision {enrollment.source_revision}
           </>,
         ],
         ['Asked', <Moment key="asked" at={enrollment.created_at} />],
@@ -79,7 +106,9 @@ function Outcome({
           : [['Decided by', <UntrustedText key="by" value={decided_by} />] as const]),
         ...(decided_at === undefined ? [] : [['Decided', <Moment key="at" at={decided_at} />] as const]),
         ...(denial_code === undefined ? [] : [['Denied with', denial_code] as const]),
-        ...(key_id === undefined ? [] : [['Key', link('keys', key_id)] as const]),
+        ...(key_id === undefined
+          ? []
+          : [['Key', <PageLink key="key" page={`keys/${key_id}`} name={key_id} />] as const]),
       ]}
     />
   );

@@ -134,6 +134,7 @@ function BlockSubject() {
   return (
     <Action
       label="Block a subject"
+      isPrimary
       onOpen={() => setValues({})}
       command={['block', '--site', site_id, '--issuer', issuer, '--subject', subject]}
       confirm={{
@@ -276,6 +277,7 @@ function BlockCaller() {
   return (
     <Action
       label="Block a caller"
+      isPrimary
       onOpen={() => setValues({})}
       command={['block-caller', '--site', site_id, '--issuer', issuer, ...flag]}
       confirm={{

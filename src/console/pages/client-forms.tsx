@@ -176,7 +176,7 @@ export function DeleteClient({
       label="Delete"
       command={['delete', 'client', nameWord(client_id), '--site', site_id, '--yes']}
       confirm={{
-        name: client_id,
+        finalFor: client_id,
         asksReason: true,
         consequence:
           'For good, with its grants. Control refuses it while the client has policies or valid keys.',

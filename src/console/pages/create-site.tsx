@@ -33,6 +33,7 @@ export function CreateSite() {
   return (
     <Action
       label="Create site"
+      isPrimary
       command={{ siteFile: body }}
       // Loaded on demand, so that the home page loads without the parts that only this dialogue needs.
       load={async () => {

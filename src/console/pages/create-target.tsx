@@ -16,6 +16,7 @@ export function CreateTarget() {
     <>
       <Action
         label="Create target"
+        isPrimary
         command={{ siteFile: { targets: [name] }, flags: ['--token-dir', 'tokens'] }}
         confirm={{
           consequence:

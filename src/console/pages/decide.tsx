@@ -29,6 +29,7 @@ export function Decide({ enrollments, onDone }: DecideProps) {
     <Action
       label={isMany ? `${label} ${count}` : label}
       isDisabled={count === 0}
+      isPrimary={verb === 'approve'}
       command={enrollments.map(({ enrollment_id }) => [verb, enrollment_id])}
       confirm={{
         consequence: (

@@ -4,14 +4,17 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, lazyRouteComponent } from '@tanstack/react-router';
 import { type ReactNode, Suspense } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { overviewQuery } from '../api/site-overview';
 import { AsCommand } from '../parts/command';
 import { List } from '../parts/list';
 import { Loading } from '../parts/loading';
 import { Empty, Page } from '../parts/page';
 import { useMayCreateSites } from '../parts/roles';
 import { Steps } from '../parts/steps';
+import { type Trouble, troublesOf } from '../parts/troubles';
 import { Moment, UntrustedText } from '../parts/values';
 import { CreateSite } from './create-site';
+import { Verdict } from './home-verdict';
 
 /** Loaded separately, because the first page does not need them. */
 const Places = lazyRouteComponent(() => import('./places'));
@@ -26,6 +29,7 @@ export default function Home() {
   const mayCreate = useMayCreateSites();
   return (
     <Page title="Home" question="Is anything wrong now?" actions={mayCreate && <CreateSite />}>
+      <Verdict />
       <List<Schemas['Site']>
         name="sites"
         queryKey={['sites']}
@@ -54,9 +58,9 @@ export default function Home() {
               </>
             ),
           },
-          ...COLUMNS.map(({ title, show }) => ({
-            title,
-            cell: ({ site_id }: Schemas['Site']) => <OverviewCell siteId={site_id} show={show} />,
+          ...COLUMNS.map((column) => ({
+            title: column.title,
+            cell: ({ site_id }: Schemas['Site']) => <OverviewCell siteId={site_id} column={column} />,
           })),
         ]}
         empty={
@@ -84,83 +88,41 @@ export default function Home() {
   );
 }
 
-const COLUMNS: readonly { readonly title: string; readonly show: (overview: Overview) => ReactNode }[] = [
+/** What a column says when nothing of it is wrong. */
+const COLUMNS: readonly {
+  readonly title: Trouble['about'] | 'Fresh';
+  readonly show: (overview: Overview) => ReactNode;
+}[] = [
   {
     title: 'Targets',
-    show: ({ site_id, targets: { attached, current, behind, behind_since, silent } }) => {
-      if (attached === 0) return 'none yet';
-      if (silent > 0) {
-        return <Attention to={pathOf(site_id, 'targets')} label={`${silent} of ${attached} do not poll`} />;
-      }
-      if (behind === 0) return `${current} current`;
-      return (
-        <Attention to={pathOf(site_id, 'targets')} label={`${behind} of ${attached} behind`}>
-          {behind_since !== undefined && (
-            <>
-              since <Moment at={behind_since} />
-            </>
-          )}
-        </Attention>
-      );
-    },
+    show: ({ targets: { attached, current } }) => (attached === 0 ? 'none yet' : `${current} current`),
   },
-  {
-    title: 'Sources',
-    show: ({ site_id, publishing_sources: sources }) =>
-      sources.length === 0
-        ? 'none waiting'
-        : sources.map(({ source_id, display_name, since }) => (
-            <Attention key={source_id} to={pathOf(site_id, 'sources')} label={`${display_name}: publishing`}>
-              since <Moment at={since} />
-            </Attention>
-          )),
-  },
-  {
-    title: 'Approvals',
-    show: ({ site_id, pending_enrollments: pending }) =>
-      pending === 0 ? 'none' : <Attention to={pathOf(site_id, 'approvals')} label={`${pending} waiting`} />,
-  },
-  {
-    title: 'Keys',
-    show: ({ site_id, policies_not_renewed: late }) =>
-      late === 0 ? (
-        'renewed in time'
-      ) : (
-        <Attention
-          to={pathOf(site_id, 'policies')}
-          label={`keys of ${late} ${late === 1 ? 'policy' : 'policies'} expire without renewal`}
-        />
-      ),
-  },
-  {
-    title: 'Published',
-    show: ({ published_at, unpublished_since }) =>
-      unpublished_since === undefined ? (
-        <Moment at={published_at} />
-      ) : (
-        <>
-          changes wait since <Moment at={unpublished_since} />
-        </>
-      ),
-  },
+  { title: 'Sources', show: () => 'none waiting' },
+  { title: 'Approvals', show: () => 'none' },
+  { title: 'Keys', show: () => 'renewed in time' },
+  { title: 'Published', show: ({ published_at }) => <Moment at={published_at} /> },
   { title: 'Fresh', show: ({ fresh_at }) => <Moment at={fresh_at} /> },
 ];
 
-function OverviewCell({
-  siteId,
-  show,
-}: {
+interface OverviewCellProps {
   readonly siteId: string;
-  readonly show: (overview: Overview) => ReactNode;
-}) {
-  const { data, error } = useQuery({
-    queryKey: ['site', siteId, 'overview'],
-    queryFn: () => bodyOf(api.GET('/v1/sites/{site_id}/overview', { params: { path: { site_id: siteId } } })),
-    staleTime: 4_000,
-    refetchInterval: 30_000,
-  });
+  readonly column: (typeof COLUMNS)[number];
+}
+
+function OverviewCell({ siteId, column: { title, show } }: OverviewCellProps) {
+  const { data, error } = useQuery(overviewQuery(siteId));
   if (data === undefined) return error ? 'not known' : <Skeleton height={16} />;
-  return show(data);
+  const troubles = troublesOf(data).filter(({ about }) => about === title);
+  if (troubles.length === 0) return show(data);
+  return troubles.map(({ label, page, since }) => (
+    <Attention key={label} to={pathOf(siteId, page)} label={label}>
+      {since !== undefined && (
+        <>
+          since <Moment at={since} />
+        </>
+      )}
+    </Attention>
+  ));
 }
 
 interface AttentionProps {

@@ -1,19 +1,20 @@
 /** One derived key: its readiness, and what prevents it. */
-import { Anchor, Checkbox, Table } from '@mantine/core';
+import { Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link, useParams } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useParams } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
-import { useMay, useSite } from '../api/session';
-import { Action } from '../parts/action';
+import { useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { Loading } from '../parts/loading';
+import { PageLink, PolicyLink, SourceLink } from '../parts/named-link';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
 import { TableFrame, TableHead } from '../parts/table-frame';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
+import { provenanceName } from './decide';
 import { Receipt } from './receipt';
+import { Revoke } from './revoke';
 
 export default function Key() {
   const { site_id } = useSite();
@@ -25,12 +26,16 @@ export default function Key() {
   });
   if (key === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   return (
-    <Page title="Key" actions={key.status === 'active' ? <Revoke derivedKey={key} /> : undefined}>
+    <Page
+      kind="Key"
+      title={key.verified_subject}
+      id={keyId}
+      actions={key.status === 'active' ? <Revoke keys={[key]} /> : undefined}
+    >
       {error && <Problem error={error} />}
       <Section title="What it is">
         <Facts
           rows={[
-            ['Key ID', <Id key="id" value={key.key_id} />],
             ['State', <State key="state" value={key.status} />],
             ['Client', <UntrustedText key="client" value={key.client_id} />],
             ['Issuer', <UntrustedText key="issuer" value={key.verified_issuer} />],
@@ -40,12 +45,26 @@ export default function Key() {
             ['Expires', <Moment key="expires" at={key.expires_at} />],
             ['Last used', <LastUsed key="used" keyId={keyId} siteId={site_id} />],
             ...revocationOf(key),
-            ...(key.status === 'revoked' ? [['In effect at', <TargetsLink key="targets" />] as const] : []),
-            ['Enrollment', <LinkTo key="enrollment" kind="approvals" id={key.enrollment_id} />],
-            ['Policy', <LinkTo key="policy" kind="policies" id={key.policy_id} />],
-            ['Source', <LinkTo key="source" kind="sources" id={key.source_id} />],
+            ...(key.status === 'revoked'
+              ? [
+                  [
+                    'In effect at',
+                    <PageLink
+                      key="targets"
+                      page="targets"
+                      name="See which targets have the newest revision"
+                    />,
+                  ] as const,
+                ]
+              : []),
+            [
+              'Enrollment',
+              <PageLink key="enrollment" page={`approvals/${key.enrollment_id}`} name={key.enrollment_id} />,
+            ],
+            ['Policy', <PolicyLink key="policy" id={key.policy_id} />],
+            ['Source', <SourceLink key="source" id={key.source_id} />],
             ...Object.entries(key.provenance).map(
-              ([name, value]) => [name, <UntrustedText key={name} value={value} />] as const,
+              ([name, value]) => [provenanceName(name), <UntrustedText key={name} value={value} />] as const,
             ),
           ]}
         />
@@ -53,24 +72,6 @@ export default function Key() {
       {key.status === 'revoked' && <Receipt keyId={keyId} siteId={site_id} />}
       <Readiness keyId={keyId} siteId={site_id} />
     </Page>
-  );
-}
-
-function LinkTo({ kind, id }: { readonly kind: string; readonly id: string }) {
-  const { site_id } = useSite();
-  return (
-    <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/${kind}/${id}`} size="sm">
-      {id}
-    </Anchor>
-  );
-}
-
-function TargetsLink() {
-  const { site_id } = useSite();
-  return (
-    <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/targets`} size="sm">
-      See which targets have the newest revision
-    </Anchor>
   );
 }
 
@@ -131,49 +132,5 @@ function Readiness({ keyId, siteId }: { readonly keyId: string; readonly siteId:
       </TableFrame>
       <AsCommand words={['get', 'readiness', keyId]} />
     </Section>
-  );
-}
-
-function Revoke({
-  derivedKey: { key_id, verified_subject },
-}: {
-  readonly derivedKey: Schemas['DerivedKey'];
-}) {
-  const [block, setBlock] = useState(false);
-  if (!useMay('operate')) return null;
-  return (
-    <Action
-      label="Revoke"
-      command={['revoke', key_id, ...(block ? ['--block-subject'] : []), '--yes']}
-      confirm={{
-        name: key_id,
-        consequence: (
-          <>
-            For good. Requests that this key signs are denied as soon as each target has the next revision,
-            also under other key IDs of the same public key.
-          </>
-        ),
-        asksReason: true,
-        fields: (
-          <Checkbox
-            label={
-              <>
-                Also refuse new enrollments of <UntrustedText value={verified_subject} />
-              </>
-            }
-            checked={block}
-            onChange={({ currentTarget }) => setBlock(currentTarget.checked)}
-          />
-        ),
-      }}
-      run={(because) =>
-        bodyOf(
-          api.POST('/v1/derived-keys/{key_id}/revoke', {
-            params: { path: { key_id } },
-            body: { block_subject: block, ...because },
-          }),
-        )
-      }
-    />
   );
 }

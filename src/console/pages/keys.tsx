@@ -1,14 +1,16 @@
 /** The derived keys of a site. */
 import { Anchor, Select, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
-import { useSite } from '../api/session';
+import { useMay, useSite } from '../api/session';
 import { useUrlState } from '../api/url-state';
 import { AsCommand } from '../parts/command';
 import { FilterText } from '../parts/filter';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { Moment, State, UntrustedText } from '../parts/values';
+import { Revoke } from './revoke';
 
 const STATUSES = ['active', 'revoked', 'expired'] as const;
 type Status = (typeof STATUSES)[number];
@@ -18,8 +20,22 @@ export default function Keys() {
   const { values, set } = useUrlState();
   const status = STATUSES.find((known) => known === values.status);
   const { client, subject, fingerprint } = values;
+  const [selected, setSelected] = useState<readonly Schemas['DerivedKey'][]>([]);
+  const mayRevoke = useMay('operate');
   return (
-    <Page title="Keys" question="Which keys are valid, until when, and do the targets know them?">
+    <Page
+      title="Keys"
+      question="Which keys are valid, until when, and do the targets know them?"
+      actions={
+        mayRevoke &&
+        selected.length > 0 && (
+          <Revoke
+            keys={selected.filter(({ status: state }) => state === 'active')}
+            onDone={() => setSelected([])}
+          />
+        )
+      }
+    >
       <List<Schemas['DerivedKey']>
         name="keys"
         queryKey={['site', site_id, 'keys', { status, client, subject, fingerprint }]}
@@ -41,6 +57,15 @@ export default function Keys() {
           )
         }
         idOf={({ key_id }) => key_id}
+        {...(mayRevoke
+          ? {
+              selection: {
+                items: selected,
+                change: setSelected,
+                nameOf: ({ key_id }: Schemas['DerivedKey']) => key_id,
+              },
+            }
+          : {})}
         isFiltered={[status, client, subject, fingerprint].some((filter) => filter !== undefined)}
         filters={
           <>

@@ -136,6 +136,7 @@ function CreatePolicy() {
   return (
     <Action
       label="Create policy"
+      isPrimary
       isDisabled={chosen === undefined}
       command={{
         siteFile: {

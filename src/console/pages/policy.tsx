@@ -1,7 +1,7 @@
 /** One enrollment policy, and the commands with which workloads enroll under it. */
-import { Anchor, Group, Tabs, Text } from '@mantine/core';
+import { Group, Tabs, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { useNavigate, useParams } from '@tanstack/react-router';
 import { ApiError, api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { useSources } from '../api/site-lists';
@@ -10,9 +10,10 @@ import { AsCommand, CopyText, renaming } from '../parts/command';
 import { Edit } from '../parts/edit';
 import { bodyOfValues, type Values } from '../parts/fields';
 import { Loading } from '../parts/loading';
+import { SourceLink } from '../parts/named-link';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { Id, Moment, State, UntrustedText } from '../parts/values';
+import { duration, Moment, State, UntrustedText } from '../parts/values';
 import { POLICY_TERMS } from './policy-terms';
 import { Rebind } from './rebind';
 
@@ -32,8 +33,13 @@ export default function PolicyPage() {
   if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   const { body: policy, etag } = data;
   return (
-    <Page title="Policy" question="Which workload may enroll, and how?">
-      {mayOperate && policy.state !== 'deleted' && <PolicyActions policy={policy} etag={etag} />}
+    <Page
+      kind="Policy"
+      title={policy.display_name}
+      id={policyId}
+      question="Which workload may enroll, and how?"
+      actions={mayOperate && policy.state !== 'deleted' && <PolicyActions policy={policy} etag={etag} />}
+    >
       {error && <Problem error={error} />}
       <Section title="What it allows">
         <PolicyFacts policy={policy} />
@@ -47,13 +53,10 @@ export default function PolicyPage() {
 }
 
 function PolicyFacts({ policy }: { readonly policy: Policy }) {
-  const site = `/sites/${encodeURIComponent(policy.site_id)}`;
   const { refuses_with } = policy;
   return (
     <Facts
       rows={[
-        ['Name', <UntrustedText key="name" value={policy.display_name} />],
-        ['Policy ID', <Id key="id" value={policy.policy_id} />],
         ['State', <State key="state" value={policy.state} />],
         ...(refuses_with === undefined
           ? []
@@ -61,17 +64,14 @@ function PolicyFacts({ policy }: { readonly policy: Policy }) {
         [
           'Source',
           <span key="source">
-            <Anchor component={Link} to={`${site}/sources/${policy.source_id}`} size="sm">
-              {policy.source_id}
-            </Anchor>
-            , revision {policy.source_revision}
+            <SourceLink id={policy.source_id} />, revision {policy.source_revision}
           </span>,
         ],
         ['Issuer of the token', <UntrustedText key="issuer" value={policy.verified_issuer} />],
         ['Subject of the token', <UntrustedText key="subject" value={policy.verified_subject} />],
         ['Client', <UntrustedText key="client" value={policy.client_id} />],
         ['Approval', policy.approval],
-        ['Key lifetime', `at most ${policy.max_key_lifetime_seconds} seconds`],
+        ['Key lifetime', `at most ${duration(policy.max_key_lifetime_seconds)}`],
         ['Keys per token', `at most ${policy.max_keys_per_token}`],
         ['Changed', <Moment key="changed" at={policy.updated_at} />],
       ]}
@@ -163,7 +163,7 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
         label="Delete"
         command={['delete', 'policy', policy_id, '--yes']}
         confirm={{
-          name: display_name,
+          finalFor: display_name,
           asksReason: true,
           consequence: `For good: its enroll command stops working, in every pod that starts from now on. ${denied}`,
         }}
@@ -186,7 +186,9 @@ function admitsMore({ verified_subject, client_id }: Policy, now: Values, draft:
   const admitted = [
     ...(now.approval === 'manual' && draft.approval === 'automatic' ? ['keys without an operator'] : []),
     ...(isHigher('max_key_lifetime_seconds')
-      ? [`keys that live ${draft.max_key_lifetime_seconds} seconds, not ${now.max_key_lifetime_seconds}`]
+      ? [
+          `keys that live ${duration(Number(draft.max_key_lifetime_seconds))}, not ${duration(Number(now.max_key_lifetime_seconds))}`,
+        ]
       : []),
     ...(isHigher('max_keys_per_token')
       ? [`${draft.max_keys_per_token} keys for one token, not ${now.max_keys_per_token}`]

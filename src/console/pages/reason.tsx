@@ -5,7 +5,6 @@ import RUN_BOOK from '../../../docs/operate/run-book.md?raw';
 import { useSite } from '../api/session';
 import { Facts, Page, Section } from '../parts/page';
 import { ReasonChart } from '../parts/reason-chart';
-import { UntrustedText } from '../parts/values';
 
 interface Row {
   readonly meaning: string;
@@ -16,7 +15,10 @@ export default function Reason() {
   const { code = '' } = useParams({ strict: false });
   const isOne = code !== '';
   return (
-    <Page title={isOne ? 'Reason' : 'Denials'} question="Why are these requests denied, and what to do?">
+    <Page
+      {...(isOne ? { kind: 'Reason', title: code.replace('/', ' / ') } : { title: 'Denials' })}
+      question="Why are these requests denied, and what to do?"
+    >
       {isOne && <FromRunBook code={code} />}
       <Section title="Denials of the site, as targets report them">
         <ReasonChart title="Last hour, by reason" period="hour" />
@@ -32,7 +34,6 @@ function FromRunBook({ code }: { readonly code: string }) {
     <Section title="From the run-book">
       <Facts
         rows={[
-          ['Reason, detail', <UntrustedText key="code" value={code.replace('/', ' / ')} />],
           ['Meaning', row?.meaning ?? 'The run-book of this version does not have it.'],
           ...(row === undefined ? [] : [['What to do', row.todo] as const]),
         ]}

@@ -307,7 +307,7 @@ export function DeleteRoute({ site_id, route_id, version, definition }: Schemas[
       label="Delete"
       command={['delete', 'route', nameWord(route_id), '--site', site_id, '--yes']}
       confirm={{
-        name: route_id,
+        finalFor: route_id,
         asksReason: true,
         consequence: `For good, with its source rules. ${definition.method} ${definition.path_template} is denied as soon as each target has the next revision.`,
       }}

@@ -42,11 +42,10 @@ export default function Route() {
   if (route === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   const { method, path_template, audience } = route.definition;
   return (
-    <Page title="Route" question="Why are its requests denied?">
+    <Page kind="Route" title={route.route_id} question="Why are its requests denied?">
       <Section title="What it is">
         <Facts
           rows={[
-            ['Route', <UntrustedText key="route" value={route.route_id} />],
             ['Requests', <UntrustedText key="requests" value={`${method} ${path_template}`} />],
             ['Audience', <UntrustedText key="audience" value={audience} />],
             ['Accepted proofs', formatsText(route.definition)],

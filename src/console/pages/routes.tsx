@@ -7,7 +7,7 @@ import { AsCommand } from '../parts/command';
 import { type Column, List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
 import { formatsText } from '../parts/proof-formats';
-import { Moment, State, UntrustedText } from '../parts/values';
+import { duration, Moment, State, UntrustedText } from '../parts/values';
 import { CreateRoute, DeleteRoute, EditRoute } from './route-forms';
 import { EditSourceRules } from './route-rules';
 
@@ -45,7 +45,7 @@ const COLUMNS: readonly Column<Route>[] = [
     cell: ({ definition: { freshness_class, max_staleness_seconds } }) =>
       max_staleness_seconds === undefined
         ? freshness_class
-        : `${freshness_class}, ${max_staleness_seconds} s`,
+        : `${freshness_class}, ${duration(max_staleness_seconds)}`,
   },
   {
     title: 'Proofs',

@@ -103,7 +103,7 @@ function Retire({ signing_key_id, purpose }: SigningKey) {
       label="Retire now"
       command={['retire-signing-key', nameWord(site_id), signing_key_id]}
       confirm={{
-        name: signing_key_id,
+        finalFor: signing_key_id,
         consequence: `For good. Verifiers that pin only this ${purpose} key deny every request from now on: first pin the new key in all of them.`,
       }}
       run={() =>
@@ -128,7 +128,7 @@ export function RaiseFloor({ publication }: { readonly publication: Schemas['Sit
       label="Raise floor"
       command={['raise-floor', nameWord(site_id), '--above', String(value)]}
       confirm={{
-        name: site_id,
+        finalFor: site_id,
         consequence:
           'For good. From now on every revision of this site is above this one. Only needed when targets stay ahead after a database was restored.',
         fields: (

@@ -172,7 +172,7 @@ export function DeleteSite() {
       label="Delete site"
       command={['delete', 'site', nameWord(site_id), '--yes']}
       confirm={{
-        name: site_id,
+        finalFor: site_id,
         consequence:
           'For good. Control refuses it while anything belongs to the site: clients, routes, sources, policies, targets, keys, role grants.',
       }}

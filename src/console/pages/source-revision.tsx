@@ -95,7 +95,7 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
             asksReason: true,
             consequence: `No workload of this cluster can enroll until it is resumed. ${keys}`,
             // Suspending can be undone; revoking cannot.
-            ...(source.on_suspend === 'revoke' ? { name: source.display_name } : {}),
+            ...(source.on_suspend === 'revoke' ? { finalFor: source.display_name } : {}),
           }}
           run={(query) =>
             bodyOf(
@@ -132,6 +132,7 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
       {state === 'validated' && <Activate source={source} revision={shown} />}
       <Action
         label={state === 'validated' ? 'Validate again' : 'Validate'}
+        isPrimary={state !== 'validated'}
         run={() =>
           bodyOf(api.POST('/v1/sources/{source_id}/revisions/{revision}/validate', { params: { path } }))
         }
@@ -186,6 +187,7 @@ function Activate({
   return (
     <Action
       label="Activate"
+      isPrimary
       command={['activate', source_id, '--expect-scope', expected]}
       onOpen={() => setExpected('')}
       confirm={{

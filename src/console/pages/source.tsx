@@ -11,7 +11,7 @@ import { Edit } from '../parts/edit';
 import { Loading } from '../parts/loading';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { Id, Moment, UntrustedText } from '../parts/values';
+import { Moment, UntrustedText } from '../parts/values';
 import { holdsSlot, isDraft, SOURCE_FIELDS, valuesOfRevision, valuesOfSource } from './source-fields';
 import { SourceKeys } from './source-keys';
 import { SourceRevision } from './source-revision';
@@ -42,14 +42,17 @@ export default function SourcePage() {
   if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   const { body: source, etag } = data;
   return (
-    <Page title="Source" question="Is this the intended cluster, and is it in use?">
-      {mayOperate && <SourceActions source={source} etag={etag} />}
+    <Page
+      kind="Source"
+      title={source.display_name}
+      id={sourceId}
+      question="Is this the intended cluster, and is it in use?"
+      actions={mayOperate && <SourceActions source={source} etag={etag} />}
+    >
       {error && <Problem error={error} />}
       <Section title="What it is">
         <Facts
           rows={[
-            ['Name', <UntrustedText key="name" value={source.display_name} />],
-            ['Source ID', <Id key="id" value={source.source_id} />],
             ['When it is suspended', KEYS_THEN[source.on_suspend]],
             ['When it is retired', KEYS_THEN[source.on_retire]],
             ['Created', <Moment key="created" at={source.created_at} />],
@@ -141,7 +144,7 @@ function SourceActions({ source, etag }: { readonly source: Source; readonly eta
           label="Retire"
           command={['retire', source_id]}
           confirm={{
-            name: display_name,
+            finalFor: display_name,
             asksReason: true,
             consequence: `For good: no workload of this cluster can enroll any more, ${policies} policies stop working, enrollments that wait are denied, and ${KEYS_THEN[source.on_retire]}. A draft is deleted.`,
           }}
@@ -155,7 +158,7 @@ function SourceActions({ source, etag }: { readonly source: Source; readonly eta
           label="Delete"
           command={['delete', 'source', source_id, '--yes']}
           confirm={{
-            name: display_name,
+            finalFor: display_name,
             asksReason: true,
             consequence: 'For good. It was never in use: nothing stops working.',
           }}

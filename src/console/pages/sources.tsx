@@ -151,6 +151,7 @@ function CreateSource() {
   return (
     <Action
       label="Create source"
+      isPrimary
       command={{
         siteFile: {
           sources: [{ name: display_name, ...rest, expected_scope: values.issuer?.replace('https://', '') }],

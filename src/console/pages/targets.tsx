@@ -288,7 +288,7 @@ function Detach({ target: { target_id, name, state, last_seen_at } }: { readonly
       label="Detach"
       command={['detach', target_id]}
       confirm={{
-        name,
+        finalFor: name,
         consequence: (
           <Stack gap={4}>
             <span>

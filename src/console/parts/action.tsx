@@ -1,13 +1,12 @@
 /**
  * A button that changes something. Most open a dialogue first, which shows what changes and for whom, and asks for a
- * reason for the audit trail. A destructive action also asks for the name. Failures appear at the button. If one action
+ * reason for the audit trail. A final action names its thing, and is red there alone. Failures appear at the button. If one action
  * replaces another, such as Resume and Suspend, give each a `key`, so that an open dialogue stays with its action.
  */
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
-import { visible } from '../api/visible';
 import { AsCommand, type Command, withReason } from './command';
 import { Problem } from './problem';
 import { UntrustedText } from './values';
@@ -29,6 +28,8 @@ interface ActionProps extends ActProps {
   /** Reads the data for the dialogue before it opens. */
   readonly load?: () => Promise<unknown>;
   readonly isDisabled?: boolean;
+  /** The one action that the page is for. */
+  readonly isPrimary?: boolean;
 }
 
 /** An action that opens a dialogue first. */
@@ -38,10 +39,10 @@ interface Asking {
   readonly confirm: {
     /** What changes, and for whom. */
     readonly consequence: ReactNode;
-    /** Whether the dialogue asks for a reason. */
+    /** Whether the dialogue asks for a reason; a final action must have one. */
     readonly asksReason?: boolean;
-    /** Name to type, for actions that cannot be undone. */
-    readonly name?: string;
+    /** Name of the thing, for actions that cannot be undone. */
+    readonly finalFor?: string;
     /** Further input fields. */
     readonly fields?: ReactNode;
     /** Label of the button that executes the action. Default: the label. */
@@ -65,6 +66,7 @@ export function Action({
   run,
   onDone,
   isDisabled,
+  isPrimary = false,
   confirm,
 }: ActionProps & (Asking | AtOnce)) {
   const button = useRef<HTMLButtonElement>(null);
@@ -75,7 +77,6 @@ export function Action({
   useEffect(() => {
     if (wasOpened && !opened) button.current?.focus({ preventScroll: true });
   }, [wasOpened, opened]);
-  const isDestructive = confirm?.name !== undefined;
   const start = () => {
     onOpen?.();
     if (confirm === undefined) atOnce.mutate({});
@@ -88,8 +89,7 @@ export function Action({
       <Button
         ref={button}
         size="compact-sm"
-        variant={isDestructive ? 'outline' : 'default'}
-        {...(isDestructive ? { color: 'red' } : {})}
+        variant={isPrimary ? 'filled' : 'default'}
         loading={atOnce.isPending || loading.isPending}
         disabled={isDisabled === true}
         onClick={start}
@@ -123,7 +123,23 @@ export function Dialogue({
 }: DialogueProps & { readonly opened: boolean; readonly returnsFocus?: boolean }) {
   const { title, onClose } = question;
   return (
-    <Modal opened={opened} onClose={onClose} title={title} size="lg" returnFocus={returnsFocus}>
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={
+        <>
+          {title}
+          {question.confirm.finalFor !== undefined && (
+            <>
+              {' '}
+              <UntrustedText value={question.confirm.finalFor} />
+            </>
+          )}
+        </>
+      }
+      size="lg"
+      returnFocus={returnsFocus}
+    >
       <Question {...question} />
     </Modal>
   );
@@ -131,8 +147,8 @@ export function Dialogue({
 
 /** The content of the dialogue, which is reset whenever it opens. */
 function Question({ title, command, confirm, run, onDone, onClose }: DialogueProps) {
-  const [typed, setTyped] = useState('');
   const [reason, setReason] = useState('');
+  const isFinal = confirm.finalFor !== undefined;
   const { mutate, isPending, error } = useAct({
     run,
     onDone: () => {
@@ -158,20 +174,9 @@ function Question({ title, command, confirm, run, onDone, onClose }: DialoguePro
             value={reason}
             maxLength={128}
             autoComplete="off"
+            required={isFinal}
+            {...(isFinal ? { 'data-autofocus': true } : {})}
             onChange={({ currentTarget }) => setReason(currentTarget.value)}
-          />
-        )}
-        {confirm.name !== undefined && (
-          <TextInput
-            label={
-              <>
-                Type <UntrustedText value={confirm.name} /> to confirm
-              </>
-            }
-            value={typed}
-            onChange={({ currentTarget }) => setTyped(currentTarget.value)}
-            autoComplete="off"
-            data-autofocus
           />
         )}
         {error && (confirm.explain?.(error) ?? <Problem error={error} />)}
@@ -180,12 +185,7 @@ function Question({ title, command, confirm, run, onDone, onClose }: DialoguePro
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button
-            type="submit"
-            {...(confirm.name === undefined ? {} : { color: 'red' })}
-            loading={isPending}
-            disabled={confirm.name !== undefined && !isSame(typed, confirm.name)}
-          >
+          <Button type="submit" {...(isFinal ? { color: 'red' } : {})} loading={isPending}>
             {confirm.submit ?? title}
           </Button>
         </Group>
@@ -202,10 +202,4 @@ function useAct({ run, onDone }: ActProps) {
     // Also after a failure, because the page may show outdated data.
     onSettled: () => client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'session' }),
   });
-}
-
-/** Normalizes the name as the page shows it: hidden characters are visible, and repeated spaces are one space. */
-function isSame(typed: string, name: string): boolean {
-  const shown = (text: string) => visible(text).replace(/ +/g, ' ').trim();
-  return shown(typed) === shown(name);
 }

@@ -1,7 +1,8 @@
 /** Says on each page of a site that denied requests may pass, and for how long; and what bundles leave out for old verifiers. */
 import { Alert } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { api, bodyOf, type Schemas } from '../api/client';
+import type { Schemas } from '../api/client';
+import { overviewQuery } from '../api/site-overview';
 import { UntrustedText } from './values';
 
 const DAY_MS = 86_400_000;
@@ -9,12 +10,7 @@ const DAY_MS = 86_400_000;
 type Overview = Schemas['SiteOverview'];
 
 export function SiteBanners({ siteId }: { readonly siteId: string }) {
-  const { data } = useQuery({
-    queryKey: ['site', siteId, 'overview'],
-    queryFn: () => bodyOf(api.GET('/v1/sites/{site_id}/overview', { params: { path: { site_id: siteId } } })),
-    staleTime: 4_000,
-    refetchInterval: 30_000,
-  });
+  const { data } = useQuery(overviewQuery(siteId));
   const { accepted_proofs: proofs, observation } = data ?? {};
   return (
     <>

@@ -4,6 +4,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { controlUrl } from '../api/client';
 import { ctlCommand, nameWord } from '../api/ctl-command';
 import { visibleJson } from '../api/visible';
+import { IconTerminal } from './icons';
 
 /** Arguments of one or more `proofgate ctl` commands. */
 type CommandWords = readonly string[] | readonly (readonly string[])[];
@@ -33,7 +34,14 @@ export function AsCommand({ words }: { readonly words: Command | Saved }) {
   const [shown, { toggle }] = useDisclosure(false);
   return (
     <Stack gap={4} align="flex-start">
-      <Button variant="subtle" size="compact-sm" color="gray" onClick={toggle} aria-expanded={shown}>
+      <Button
+        variant="subtle"
+        size="compact-sm"
+        color="gray"
+        onClick={toggle}
+        aria-expanded={shown}
+        leftSection={<IconTerminal />}
+      >
         {'siteFile' in words ? 'As site file' : 'As command'}
       </Button>
       {shown && <CommandText words={words} />}

@@ -1,9 +1,15 @@
 /** The frame of a page: its heading, its question, and its parts. */
 import { Box, Card, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { visible } from '../api/visible';
+import { Id, UntrustedText } from './values';
 
 interface PageProps {
+  /** Of a page about one thing: the thing's name. */
   readonly title: string;
+  /** What kind of thing it is, such as `Key`. */
+  readonly kind?: string;
+  readonly id?: string;
   /** The question that the page answers. */
   readonly question?: string;
   /** Buttons for the whole page. */
@@ -11,15 +17,21 @@ interface PageProps {
   readonly children: ReactNode;
 }
 
-export function Page({ title, question, actions, children }: PageProps) {
+export function Page({ title, kind, id, question, actions, children }: PageProps) {
   return (
     <Stack gap="lg">
-      <title>{`${title} · Proofgate`}</title>
+      <title>{`${visible(title)} · Proofgate`}</title>
       <Group justify="space-between" align="flex-start">
         <Box>
+          {kind !== undefined && (
+            <Text size="sm" fw={600} c="dimmed">
+              {kind}
+            </Text>
+          )}
           <Title order={1} size="h2">
-            {title}
+            <UntrustedText value={title} />
           </Title>
+          {id !== undefined && <Id value={id} />}
           {question !== undefined && <Text c="dimmed">{question}</Text>}
         </Box>
         {actions}

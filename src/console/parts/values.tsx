@@ -1,6 +1,6 @@
 /** Components that show single values. */
 import { ActionIcon, Badge, Code, CopyButton, Group, Text } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { Fragment, useEffect, useState } from 'react';
 import { visible } from '../api/visible';
 import { IconCheck, IconCopy } from './icons';
 
@@ -57,7 +57,7 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['second', 1_000],
 ];
 
-/** A time, relative to now and in the reader's time zone. */
+/** A time, relative to now and in the reader's time zone. In tables the exact one is read when the pointer rests on it. */
 export function Moment({ at }: { readonly at: string | undefined }) {
   const nowMs = useNowMs();
   if (at === undefined)
@@ -68,11 +68,11 @@ export function Moment({ at }: { readonly at: string | undefined }) {
     );
   const ms = Date.parse(at);
   formats ??= makeFormats();
+  const absolute = formats.absolute.format(ms);
   return (
     <Text span size="sm">
-      <time dateTime={at} className="moment">
-        <span>{relativeTo(formats.relative, ms - nowMs)}</span>{' '}
-        <span className="absolute">{formats.absolute.format(ms)}</span>
+      <time dateTime={at} className="moment" title={absolute}>
+        <span>{relativeTo(formats.relative, ms - nowMs)}</span> <span className="absolute">{absolute}</span>
       </time>
     </Text>
   );
@@ -81,6 +81,13 @@ export function Moment({ at }: { readonly at: string | undefined }) {
 function relativeTo(relative: Intl.RelativeTimeFormat, distance: number): string {
   const [unit, size] = UNITS.find(([, unitMs]) => Math.abs(distance) >= unitMs) ?? ['second', 1_000];
   return relative.format(Math.round(distance / size), unit);
+}
+
+/** In the largest unit that leaves nothing over: 5400 seconds are "90 minutes". */
+export function duration(seconds: number): string {
+  const [unit, ms] = UNITS.find(([, unitMs]) => (seconds * 1_000) % unitMs === 0) ?? ['second', 1_000];
+  const count = (seconds * 1_000) / ms;
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }
 
 /** Updates at an interval; once a second would redraw the page needlessly. */
@@ -138,7 +145,16 @@ export function UntrustedText({ value }: { readonly value: string }) {
   const shown = visible(value);
   return (
     <bdi className="foreign" title={shown}>
-      {shown}
+      {shown.split(WRAP_POINT).map((part, place) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no other identity
+        <Fragment key={place}>
+          {place > 0 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
     </bdi>
   );
 }
+
+/** Behind these a long name may go on in the next line. */
+const WRAP_POINT = /(?<=[/:.@=])(?=[^/:.@=])/;

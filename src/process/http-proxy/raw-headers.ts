@@ -1,5 +1,6 @@
 /** Reads header lines from Node.js's `rawHeaders`, a list of alternating names and values. */
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
+import { trimOptionalWhiteSpace } from '../../protocol/optional-white-space.ts';
 
 export type HeaderLine = readonly [name: string, value: string];
 
@@ -30,7 +31,7 @@ export function requestHeadersOf(rawHeaders: readonly string[]): RequestHeaders 
         found = rawHeaders[at + 1] ?? '';
       }
       // Optional white space is not part of a value (RFC 9110 section 5.5); HTTP/2 keeps it.
-      return found === undefined ? ABSENT : { kind: 'single', value: found.replace(/^[\t ]+|[\t ]+$/g, '') };
+      return found === undefined ? ABSENT : { kind: 'single', value: trimOptionalWhiteSpace(found) };
     },
     values: (name) =>
       headerLines(rawHeaders).flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : [])),

@@ -5,6 +5,7 @@
 
 import type { CheckRequest, HeaderValue, HttpRequest } from '../../process/ext-authz/request-messages.ts';
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
+import { trimOptionalWhiteSpace } from '../../protocol/optional-white-space.ts';
 import type { BodyState, RequestFacts } from '../decision/facts/request-facts.ts';
 import { isJoinedByEnvoy } from './envoy-headers.ts';
 
@@ -96,19 +97,6 @@ function valueOfLine({ raw_value, value }: HeaderValue): string {
 function isNamed(key: string | undefined, name: string): boolean {
   if (key === undefined || key.length !== name.length) return false;
   return key === name || key.toLowerCase() === name;
-}
-
-/** Trims spaces and tabs at either end (RFC 9110 section 5.6.3). */
-function trimOptionalWhiteSpace(value: string): string {
-  let start = 0;
-  let end = value.length;
-  while (start < end && isOptionalWhiteSpace(value.charCodeAt(start))) start += 1;
-  while (end > start && isOptionalWhiteSpace(value.charCodeAt(end - 1))) end -= 1;
-  return end - start === value.length ? value : value.slice(start, end);
-}
-
-function isOptionalWhiteSpace(code: number): boolean {
-  return code === 0x20 || code === 0x09;
 }
 
 /**

@@ -86,7 +86,7 @@ export function foldPath(path: string): string | undefined {
     .split(/[/\\]/)
     .map((segment) => segment.replace(/;.*$/s, ''));
   if (segments.some((segment) => /^\.+$/.test(segment.trim()))) return undefined;
-  const ended = segments.map((segment) => segment.replace(/[.\s]+$/u, '')).filter(Boolean);
+  const ended = segments.map((segment) => segment.replace(/(?<![.\s])[.\s]+$/u, '')).filter(Boolean);
   return ended.map((segment) => `/${segment}`).join('');
 }
 

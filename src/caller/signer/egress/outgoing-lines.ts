@@ -4,6 +4,7 @@ import type { ClientRequest, HeaderLines } from '../../../process/http-proxy/cli
 import { HOP_BY_HOP_HEADERS } from '../../../process/http-proxy/hop-by-hop.ts';
 import { headerLines } from '../../../process/http-proxy/raw-headers.ts';
 import { acceptsTrailers, joinCookies } from '../../../process/http-proxy/request-lines.ts';
+import { trimOptionalWhiteSpace } from '../../../protocol/optional-white-space.ts';
 import { hasPassportScheme, isVendorSpelling } from '../../../protocol/wire-names.ts';
 import type { CredentialHeaders } from '../../sign/credential-headers.ts';
 import type { RequestHeader } from '../../sign/request-headers.ts';
@@ -20,7 +21,7 @@ export function outgoingLines({ rawHeaders }: Pick<ClientRequest, 'rawHeaders'>,
     return !REPLACED.has(lower) && !isVendorSpelling(lower);
   });
   // HTTP/2 preserves white space around values, and HTTP/1.1 does not.
-  const trimmed = kept.map(([name, value]) => [name, value.replace(/^[\t ]+|[\t ]+$/g, '')] as const);
+  const trimmed = kept.map(([name, value]) => [name, trimOptionalWhiteSpace(value)] as const);
   const te = acceptsTrailers(lines) ? [['te', 'trailers'] as const] : [];
   return [['host', host], ...joinCookies(trimmed), ...te];
 }

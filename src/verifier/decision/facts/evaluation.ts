@@ -14,7 +14,7 @@ export interface DecisionInputs {
   readonly realtimeStalenessSeconds: number;
   readonly passports: PassportCache;
   /** Undefined: none are accepted. */
-  readonly dpopNonces: Pick<DpopNonces, 'accepts'> | undefined;
+  readonly dpopNonces?: Pick<DpopNonces, 'accepts'> | undefined;
 }
 
 /** What the checks found that the audit event may include, whatever the decision. */
