@@ -219,6 +219,7 @@ export const DECLARATION_RESULT = object(
             'unmatched_observed',
             'replay_per_region',
             'source_unreachable',
+            'dpop_unbound',
           ]),
           message: Type.String(),
           denied_seconds: Type.Optional(

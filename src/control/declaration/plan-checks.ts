@@ -1,5 +1,6 @@
 /** Checks of a declaration that its schema cannot make, and the effects of its steps on requests. */
 
+import { acceptsDpop } from '../../bundle/compile/compile-dpop.ts';
 import { acceptsPassports } from '../../bundle/format/proof-members.ts';
 import type { ProblemFault } from '../../process/http-service/http-problem.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
@@ -221,15 +222,23 @@ function observationWarnings({ routes = [], site }: SiteDeclaration): readonly W
 
 /** As `bundle lint` warns: callers of a broker need a passport. */
 function proofWarnings({ routes = [], site }: SiteDeclaration): readonly Warning[] {
-  return routes
+  const unreachable = routes
     .filter((route) => !acceptsPassports(route))
     .flatMap(({ allowed_sources: sources, route_id: id }) =>
       sources
         .filter(({ issuer }) => issuer !== site.issuer_url)
-        .map(({ issuer }) => `route ${id}: no caller of ${issuer} can sign for it without transcript-v1`),
-    )
-    .slice(0, MAX_FAULTS)
-    .map((message): Warning => ({ code: 'source_unreachable', message }));
+        .map(({ issuer }): Warning => {
+          const message = `route ${id}: no caller of ${issuer} can sign for it, because it accepts no passport`;
+          return { code: 'source_unreachable', message };
+        }),
+    );
+  const unbound = routes.filter(acceptsDpop).map(({ route_id: id, unbound: parts = [] }): Warning => {
+    return {
+      code: 'dpop_unbound',
+      message: `route ${id}: a DPoP proof does not cover ${parts.join(', ')}`,
+    };
+  });
+  return [...unreachable.slice(0, MAX_FAULTS), ...unbound.slice(0, MAX_FAULTS)];
 }
 
 /** Nothing else says that a copied proof may be accepted again. */

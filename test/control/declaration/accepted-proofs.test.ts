@@ -1,5 +1,6 @@
 /** Declarations of routes with `accepted_proofs`, on both databases: they round-trip, and fail as the operations of the API do. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { ProofFormat } from '../../../src/protocol/proof-format.ts';
 import {
   type Declaration,
   DeclarationFixture,
@@ -13,7 +14,7 @@ const EITHER = ['transcript-v1', 'http-message-signatures'] as const;
 const [FIRST] = declared().routes ?? [];
 const ROUTE = FIRST?.route_id ?? '';
 
-const accepting = (...formats: (typeof EITHER)[number][]): Declaration =>
+const accepting = (...formats: ProofFormat[]): Declaration =>
   declared(({ routes = [] }) => {
     Object.assign(routes[0] ?? {}, { accepted_proofs: formats });
   });
@@ -83,6 +84,17 @@ describe.each(databaseServers())('$name', (server) => {
     expect(stepsOf(withheld)).toEqual([]);
     const { before } = withheld.json.contents as { readonly before: unknown };
     expect(routeIn(before)).not.toHaveProperty('accepted_proofs');
+  });
+
+  it('what DPoP proofs do not cover is warned of, and must be listed', async () => {
+    const unlisted = accepting('transcript-v1', 'dpop');
+    expect((await fixture.compare(unlisted)).code).toBe('definition_invalid');
+    const listed = accepting('transcript-v1', 'dpop');
+    Object.assign(listed.routes?.[0] ?? {}, { unbound: ['route', 'site', 'query'] });
+    const { json } = await fixture.compare(listed);
+    expect(json.warnings).toMatchObject([
+      { code: 'dpop_unbound', message: expect.stringContaining('route, site, query') },
+    ]);
   });
 
   it('source rules that only callers with a passport satisfy are warned of, without transcripts', async () => {

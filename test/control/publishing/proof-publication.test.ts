@@ -29,6 +29,21 @@ const EITHER: RouteContent = {
   path_template: '/v1/either',
   accepted_proofs: ['transcript-v1', 'http-message-signatures'],
 };
+/** Their members without `dpop` would be a fault. */
+const DPOP: RouteContent = {
+  ...ORDERS_READ,
+  route_id: 'dpop',
+  path_template: '/v1/dpop',
+  accepted_proofs: ['dpop'],
+  unbound: ['route', 'site', 'query'],
+  dpop_nonce: 'required',
+};
+const DPOP_TOO: RouteContent = {
+  ...DPOP,
+  route_id: 'dpop-too',
+  path_template: '/v1/dpop-too',
+  accepted_proofs: ['transcript-v1', 'dpop'],
+};
 /** Takes the requests of {@link KEYED}, if that is not published. */
 const ALL: RouteContent = { ...ORDERS_READ, route_id: 'all', path_template: '/v1/{name}' };
 
@@ -47,7 +62,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     const { signingKeys, store } = world;
     distribution = new Distribution({ store, nowMs: clock.nowMs });
     publisher = new SitePublisher(SITE, { store, signingKeys, nowMs: clock.nowMs });
-    for (const route of [KEYED, EITHER, ALL]) await world.putRoute(route);
+    for (const route of [KEYED, EITHER, DPOP, DPOP_TOO, ALL]) await world.putRoute(route);
     await world.putClient('billing', { orders: 'read' });
     await publish();
   });
@@ -68,7 +83,7 @@ describe.each(databaseKinds())('$name', (kind) => {
   async function published(): Promise<readonly unknown[]> {
     await publish();
     const { routes } = await new Follower(world).follow();
-    return ['/v1/other', '/v1/either', '/v1/keyed'].map((path) => {
+    return ['/v1/other', '/v1/either', '/v1/keyed', '/v1/dpop', '/v1/dpop-too'].map((path) => {
       const match = routes.match('GET', ORIGIN, path);
       if (match.kind !== 'route') return match.kind;
       const { acceptedProofs, freshness, routeId } = match.route;
@@ -79,12 +94,16 @@ describe.each(databaseKinds())('$name', (kind) => {
     ['all', 'bounded', 'by default'],
     ['either', 'bounded', 'transcript-v1', 'http-message-signatures'],
     ['keyed', 'bounded', 'http-message-signatures'],
+    ['dpop', 'bounded', 'dpop'],
+    ['dpop-too', 'bounded', 'transcript-v1', 'dpop'],
   ];
   const WITHHELD = [
     ['all', 'bounded', 'by default'],
     ['either', 'bounded', 'by default'],
     // Denies every request.
     ['keyed', 'unknown', 'by default'],
+    ['dpop', 'unknown', 'by default'],
+    ['dpop-too', 'bounded', 'by default'],
   ];
 
   const authenticate = ({ token }: TestTarget, members: string) =>
@@ -166,7 +185,9 @@ describe.each(databaseKinds())('$name', (kind) => {
   });
 
   it('an old verifier changes nothing on a site without such routes', async () => {
-    for (const { accepted_proofs: _, ...route } of [KEYED, EITHER]) await world.putRoute(route);
+    for (const { path_template, route_id } of [KEYED, EITHER, DPOP, DPOP_TOO]) {
+      await world.putRoute({ ...ORDERS_READ, path_template, route_id });
+    }
     await publish();
     expect([(await world.site()).acceptedProofs, await proofs()]).toEqual(['none', undefined]);
     const { revision } = await world.site();

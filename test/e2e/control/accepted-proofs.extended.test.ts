@@ -6,11 +6,14 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
+import { enrolledProfiles } from '../../../src/caller/enroll/enrolled-profiles.ts';
 import { readEnrolledKeyFile } from '../../../src/caller/enroll/state-file.ts';
 import { headerValues, type WireClient } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../support/control/followed-site.ts';
 import { SITE_ID } from '../../support/control/site-declaration.ts';
+import { rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { encodeCheckRequest } from '../../support/harness/check-client.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../../support/harness/envoy.ts';
 import { closeAtOnce, patient } from '../../support/harness/envoy-config.ts';
 import { freePort } from '../../support/harness/free-port.ts';
@@ -89,6 +92,46 @@ async function signed({ body, method, target }: Request) {
   };
 }
 
+/** A valid transcript of the key for the route of {@link READ}, of which Control gives it no profile. */
+async function transcript(): Promise<readonly (readonly [string, string])[]> {
+  const { state } = await readEnrolledKeyFile(keyFile);
+  const { coordinates } = enrolledProfiles(state, {
+    keyThumbprint: state.keyThumbprint,
+    keyFile,
+    nowMs: Date.now(),
+  });
+  const profile = {
+    route_id: 'signed-read',
+    method: 'GET',
+    path_template: '/v1/signed/{id}',
+    audience: 'https://api.shop.example',
+    origins: [`http://${AUTHORITY}`],
+  };
+  const document = {
+    auth_site: SITE_ID,
+    key_id: keyId,
+    issuer: coordinates.issuer,
+    trust_domain: coordinates.trustDomain,
+    subject: coordinates.subject,
+    key_binding: 'software',
+    profiles: [profile],
+  };
+  const file = join(site.stage.directory, 'profiles.json');
+  await writeFile(file, JSON.stringify(document));
+  const command = ['sign', 'GET', `http://${AUTHORITY}${READ.target}`, '--key', keyFile, '--out', '-'];
+  const { stderr, stdout } = await site.stage.run([...command, '--format', 'json', '--profile-file', file]);
+  expect(stderr).toBe('');
+  return Object.entries(JSON.parse(stdout) as Record<string, string>);
+}
+
+/** The same at a verifier without a gateway. */
+async function transcriptOutcome(at: FollowingVerifier): Promise<string> {
+  const headers = (await transcript()).map(([name, value]) => ({ name, value }));
+  const { method, target } = READ;
+  const request = { scheme: 'http', authority: AUTHORITY, method, target, headers } as const;
+  return at.present(encodeCheckRequest(rawCheckRequest({ ...request, body: { kind: 'none' } })));
+}
+
 /** `200`, or `status reason/detail`. */
 async function answerTo(request: Awaited<ReturnType<typeof signed>>): Promise<string> {
   const { body, headers, status } = await client.send(request);
@@ -140,6 +183,10 @@ it('a route without the member denies it, and allows the key’s transcripts', a
   await site.awaitOutcome(verifier, keyFile, ALLOWED);
 });
 
+it('a route that accepts signatures alone denies a transcript', async () => {
+  expect(await transcriptOutcome(verifier)).toBe('invalid_request_proof/proof_missing 401');
+});
+
 it('the key has no signing profile of a route that accepts no transcript', async () => {
   const { state } = await readEnrolledKeyFile(keyFile);
   const names = JSON.stringify(state);
@@ -154,6 +201,9 @@ it('is denied everywhere once an older verifier joins, until that leaves, while 
   const late = await site.startVerifier({ program: newest?.program, target: 'late', replay: 'memory' });
   await site.awaitOutcome(late, keyFile, ALLOWED);
   await awaitAnswer('401 invalid_request_proof/authorization_missing');
+  for (const each of [verifier, late]) {
+    expect(await transcriptOutcome(each)).toBe('bundle_freshness_unknown 503');
+  }
   await site.awaitOutcome(verifier, keyFile, ALLOWED);
   expect(await overview()).toMatchObject({ withheld_for: [{ name: 'late' }] });
   const [target] = (await site.stage.list('targets')).filter(({ name }) => name === 'late');
