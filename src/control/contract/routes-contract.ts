@@ -25,6 +25,7 @@ const {
   accepted_proofs: _formats,
   unbound: _unbound,
   dpop_nonce: _nonce,
+  oauth_revocation: _revocation,
   ...routeMembers
 } = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;
