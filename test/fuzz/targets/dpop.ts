@@ -9,7 +9,7 @@ import { MAX_DPOP_PROOF_BYTES, parseDpopProof } from '../../../src/protocol/dpop
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import { factsOfWire } from '../../support/fixtures/signed-request.ts';
-import { TEST_SITE_KEYS } from '../../support/fixtures/test-keys.ts';
+import { OTHER_TEST_KEYS, TEST_SITE_KEYS } from '../../support/fixtures/test-keys.ts';
 import { NOW_SECONDS, openSite, SITE_ALLOWED, SITE_CONTENT } from '../site.ts';
 import { type FuzzTarget, mustHold } from '../target.ts';
 
@@ -127,11 +127,24 @@ const TOKEN = [
   }),
 ].join('\n');
 const seed = `${HEADER}\n${CLAIMS}`;
+const ES256_HEADER = JSON.stringify({
+  ...{ typ: 'dpop+jwt', alg: 'ES256' },
+  jwk: { ...OTHER_TEST_KEYS.holderEc.publicKey.jwk, use: 'sig', key_ops: ['verify'] },
+});
+const SEEDS = [
+  `c${seed}`,
+  `j${jwsOf(seed)}`,
+  `t${TOKEN}`,
+  `c${seed.replace('"Ed25519",', '"EdDSA",')}`,
+  `c${seed.replace('"iat"', '"nonce":"abc","iat"')}`,
+  `c${ES256_HEADER}\n${CLAIMS}`,
+  `t${TOKEN.replace('at+jwt', 'JWT').replace('RS256', 'Ed25519')}`,
+];
 mustHold(isAllowed(jwsOf(seed)), 'the first seed is allowed');
 
 export const dpopTarget: FuzzTarget = {
   name: 'dpop',
-  seeds: [`c${seed}`, `j${jwsOf(seed)}`, `t${TOKEN}`].map((text) => Buffer.from(text, 'latin1')),
+  seeds: SEEDS.map((text) => Buffer.from(text, 'latin1')),
   dictionary: [
     ...['typ', 'alg', 'jwk', 'kid', 'jku', 'x5u', 'crit', 'b64', 'kty', 'crv', 'x', 'y', 'd', 'use', 'ext'],
     ...['jti', 'htm', 'htu', 'iat', 'ath', 'nonce', 'exp', 'nbf', 'iss', 'aud', 'cnf', 'jkt', 'scope'],
