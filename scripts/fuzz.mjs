@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const HOOKS = new URL('../test/fuzz/engine/instrumenting-hooks.mjs', import.meta.url).href;
 const REGISTER = `data:text/javascript,import { register } from 'node:module'; register('${HOOKS}');`;
 const MAIN = fileURLToPath(new URL('../test/fuzz/main.ts', import.meta.url));
-const ALL = ['bundle', 'check-request', 'passport', 'transcript', 'path'];
+const ALL = ['bundle', 'check-request', 'passport', 'dpop', 'transcript', 'path'];
 const AT_A_TIME = 2;
 
 const runs = process.env.PROOFGATE_FUZZ_RUNS ?? '1000000';

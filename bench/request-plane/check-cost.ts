@@ -12,6 +12,7 @@ import { median } from '../statistics.ts';
 import { ratios } from './cost-in-turns.ts';
 import type { FloorJob } from './floors.ts';
 import { type Cost, costOf } from './load.ts';
+import { FORMAT_ROUTES, requestsOfFormat } from './other-formats.ts';
 import { goodRequests, signedTranscript } from './requests.ts';
 import { type RunningServer, siteArguments, startFloor, startVerifier } from './servers.ts';
 import { type BenchSite, writeSite } from './site.ts';
@@ -25,6 +26,8 @@ const REQUESTS_A_SLICE = 2_500;
 /** Most that a check may cost, as a multiple of a floor that verifies by the same library, and by node:crypto. */
 const MOST_RATIO = 1.1;
 const MOST_RATIO_TO_NODE_CRYPTO = 1.3;
+/** The same, of another format to a transcript. */
+const MOST_RATIO_OF_FORMATS = 1.3;
 
 const SUBJECTS = {
   echo: 'floor: bare grpc-js unary echo',
@@ -34,6 +37,8 @@ const SUBJECTS = {
   node_set: 'floor: echo, verification by node:crypto, one SET NX by ioredis',
   sodium_set: 'floor: echo, verification by libsodium, one SET NX by ioredis',
   redis: 'check, replay in Redis',
+  http: 'check of an HTTP message signature, replay in memory',
+  dpop: 'check of a DPoP proof, replay in memory',
 } as const;
 type Subject = keyof typeof SUBJECTS;
 const ALL = Object.keys(SUBJECTS) as readonly Subject[];
@@ -58,7 +63,7 @@ export const checkCostInImage: Part = {
 type Costs = ReadonlyMap<Subject, readonly Cost[]>;
 
 async function measure(workspace: Workspace, subjects: readonly Subject[]): Promise<PartResult> {
-  const site = await writeSite(workspace.directory, { routes: 10, keys: 100 });
+  const site = await writeSite(workspace.directory, { routes: 10, keys: 100 }, FORMAT_ROUTES);
   const redis = workspace.started(await TestRedisServer.start('--maxmemory-policy', 'noeviction'));
   const starters = startersOf(workspace, site, redis.url);
   const costs = new Map<Subject, Cost[]>(subjects.map((subject) => [subject, []]));
@@ -93,6 +98,8 @@ function startersOf(
     node_set: () => floor('node:crypto', { redisUrl }),
     sodium_set: () => floor('libsodium', { redisUrl }),
     redis: () => verifier(redisUrl),
+    http: () => verifier('memory'),
+    dpop: () => verifier('memory'),
   };
 }
 
@@ -101,14 +108,20 @@ async function measureRound(
   servers: readonly (readonly [Subject, RunningServer])[],
   site: BenchSite,
 ): Promise<Map<Subject, Cost>> {
-  for (const [, server] of servers) await costOf(server, goodRequests(site, WARM_UP_REQUESTS));
+  for (const [subject, server] of servers) await costOf(server, requestsOf(subject, site, WARM_UP_REQUESTS));
   const slices = new Map<Subject, Cost[]>(servers.map(([subject]) => [subject, []]));
   for (let slice = 0; slice < SLICES; slice++) {
     for (const [subject, server] of slice % 2 === 0 ? servers : servers.toReversed()) {
-      slices.get(subject)?.push(await costOf(server, goodRequests(site, REQUESTS_A_SLICE)));
+      slices.get(subject)?.push(await costOf(server, requestsOf(subject, site, REQUESTS_A_SLICE)));
     }
   }
   return new Map([...slices].map(([subject, costs]) => [subject, meanOf(costs)]));
+}
+
+function requestsOf(subject: Subject, site: BenchSite, count: number): Buffer[] {
+  return subject === 'http' || subject === 'dpop'
+    ? requestsOfFormat(subject, site, count)
+    : goodRequests(site, count);
 }
 
 function meanOf(costs: readonly Cost[]): Cost {
@@ -152,4 +165,11 @@ const COMPARISONS: readonly Comparison[] = [
   { name: 'memory over node:crypto', subject: 'memory', base: 'node', atMost: MOST_RATIO_TO_NODE_CRYPTO },
   { name: 'Redis over libsodium', subject: 'redis', base: 'sodium_set', atMost: MOST_RATIO },
   { name: 'Redis over node:crypto', subject: 'redis', base: 'node_set', atMost: MOST_RATIO_TO_NODE_CRYPTO },
+  {
+    name: 'HTTP message signature over transcript',
+    subject: 'http',
+    base: 'memory',
+    atMost: MOST_RATIO_OF_FORMATS,
+  },
+  { name: 'DPoP over transcript', subject: 'dpop', base: 'memory', atMost: MOST_RATIO_OF_FORMATS },
 ];

@@ -106,7 +106,7 @@ const passports = new Map<BenchCaller, IssuedPassport>();
 /** A passport lives for 300 s: requests are used within a minute or so. */
 const RENEW_AFTER_SECONDS = 60;
 
-function passportOf(caller: BenchCaller, kind: RequestPlan['passport']): string {
+export function passportOf(caller: BenchCaller, kind: RequestPlan['passport']): string {
   const nowSeconds = Math.floor(Date.now() / 1000);
   const known = passports.get(caller);
   if (kind === undefined && known !== undefined && nowSeconds - known.issuedAtSeconds < RENEW_AFTER_SECONDS) {

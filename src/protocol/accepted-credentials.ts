@@ -3,16 +3,19 @@
  * are ordinary headers.
  * Source: docs/design/protocol.md "HTTP Message Signatures" and "DPoP".
  */
+import type { AccessToken } from './access-token.ts';
 import {
   type Credentials,
   type DpopCredentials,
   type ParsedPassportLookup,
+  type ParsedTokenLookup,
   type RequestHeaders,
   readCredentials,
   readDpopCredentials,
 } from './credentials.ts';
 import { DPOP_PROOF_SECONDS } from './dpop-proof.ts';
 import { type HttpSignature, KEYED_PROFILE, mayHaveSignature, readHttpSignature } from './http-signature.ts';
+import type { Passport } from './passport.ts';
 import type { ProofFormat } from './proof-format.ts';
 import { type Denial, deny } from './reasons.ts';
 import {
@@ -41,6 +44,8 @@ export interface CredentialRules {
   readonly acceptedProofs: ReadonlySet<ProofFormat> | undefined;
   /** Whether the enforcement point removes the proof, whatever its format; otherwise it accepts transcripts alone. */
   readonly removesProofs: boolean;
+  /** Access tokens that were parsed before; undefined: the site has no OAuth issuers. */
+  readonly knownToken: ParsedTokenLookup | undefined;
 }
 
 export function readAcceptedCredentials(
@@ -61,7 +66,7 @@ export function readAcceptedCredentials(
 /** Undefined for a request with neither part of a DPoP proof. */
 function readDpop(
   headers: RequestHeaders,
-  { authSite, removesProofs }: CredentialRules,
+  { authSite, knownToken, removesProofs }: CredentialRules,
   acceptedProofs: ReadonlySet<ProofFormat>,
   knownPassport: ParsedPassportLookup,
 ): DpopCredentials | Denial | undefined {
@@ -73,7 +78,7 @@ function readDpop(
       (hasTranscript(headers) || authorizations.some(hasPassportScheme))) ||
     (acceptedProofs.has('http-message-signatures') && mayHaveSignature(headers, KEYED_PROFILE, authSite));
   if (hasOther) return deny('invalid_request_proof', 'proof_ambiguous');
-  if (isNamed && removesProofs) return readDpopCredentials(headers, knownPassport);
+  if (isNamed && removesProofs) return readDpopCredentials(headers, knownPassport, knownToken);
   const isAbsent = authorizations.length === 0;
   return deny('invalid_request_proof', isAbsent ? 'authorization_missing' : 'authorization_scheme');
 }
@@ -162,4 +167,10 @@ export function proofTermsOf(credentials: AcceptedCredentials): ProofTerms {
       return { jti, issuedAtSeconds, expiresAtSeconds: issuedAtSeconds + DPOP_PROOF_SECONDS };
     }
   }
+}
+
+/** The passport or access token; undefined for a key that signs requests itself. */
+export function tokenOf(credentials: AcceptedCredentials): Passport | AccessToken | undefined {
+  if (credentials.format !== 'dpop') return credentials.passport;
+  return credentials.passport ?? credentials.token;
 }

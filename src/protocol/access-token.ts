@@ -6,6 +6,7 @@
 import { decodeBase64url, isBase64urlOf32Bytes } from './base64url.ts';
 import { isIdentifier, isKeyId } from './identifiers.ts';
 import { MAX_PASSPORT_BYTES } from './limits.ts';
+import { passportSha256 } from './passport.ts';
 import {
   hasExactMembers,
   isJsonObject,
@@ -20,12 +21,15 @@ export const ACCESS_TOKEN_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'Ed25519'] as
 export type AccessTokenAlgorithm = (typeof ACCESS_TOKEN_ALGORITHMS)[number];
 
 /** `at+jwt`: RFC 9068 section 2.1. `JWT`: of servers that give their access tokens no type of their own. */
-export type AccessTokenType = 'at+jwt' | 'JWT';
+export const ACCESS_TOKEN_TYPES = ['at+jwt', 'JWT'] as const;
+export type AccessTokenType = (typeof ACCESS_TOKEN_TYPES)[number];
 
 export const MAX_AUDIENCES = 16;
 
 /** Nothing in it is verified. */
 export interface AccessToken {
+  /** base64url SHA-256 of the compact JWS as sent: 43 characters. */
+  readonly sha256: string;
   readonly type: AccessTokenType;
   /** The token's claim; the bundle's key decides. */
   readonly algorithm: AccessTokenAlgorithm;
@@ -47,7 +51,7 @@ export interface AccessToken {
 }
 
 /** Parses a compact JWS of at most 8 KiB; undefined when any part departs from the format. */
-export function parseAccessToken(jws: string): AccessToken | undefined {
+export function parseAccessToken(jws: string, sha256 = passportSha256(jws)): AccessToken | undefined {
   if (jws.length > MAX_PASSPORT_BYTES) return undefined;
   const parts = jws.split('.', 4);
   if (parts.length !== 3) return undefined;
@@ -60,6 +64,7 @@ export function parseAccessToken(jws: string): AccessToken | undefined {
   const claims = object && parseClaims(object, header.type);
   if (claims === undefined) return undefined;
   return {
+    sha256,
     ...header,
     ...claims,
     signingInput: Buffer.from(`${headerPart}.${claimsPart}`, 'latin1'),
@@ -109,7 +114,7 @@ function typeOf(typ: unknown): AccessTokenType | undefined {
 /** What an ID token or a logout token has, which `typ` JWT does not keep apart (OpenID Connect Core 2, Back-Channel Logout 2.4). */
 const OF_OTHER_TOKENS = ['nonce', 'at_hash', 'events'];
 
-type Claims = Omit<AccessToken, 'type' | 'algorithm' | 'keyId' | 'signingInput' | 'signature'>;
+type Claims = Omit<AccessToken, 'sha256' | 'type' | 'algorithm' | 'keyId' | 'signingInput' | 'signature'>;
 
 function parseClaims(claims: JsonObject, type: AccessTokenType): Claims | undefined {
   if (type === 'JWT' && OF_OTHER_TOKENS.some((name) => Object.hasOwn(claims, name))) return undefined;

@@ -3,6 +3,7 @@
  * a DPoP proof. It reads them in a fixed order, sizes first, and verifies nothing.
  * Source: docs/design/protocol.md "Request headers" and step 1 of its decision table.
  */
+import { type AccessToken, parseAccessToken } from './access-token.ts';
 import { decodeBase64url } from './base64url.ts';
 import { type DpopProof, parseDpopProof } from './dpop-proof.ts';
 import { MAX_PASSPORT_BYTES, MAX_SIGNATURE_BYTES } from './limits.ts';
@@ -57,15 +58,25 @@ export interface Credentials {
   readonly proof: Proof;
 }
 
-/** A passport with a DPoP proof of its holder key. */
-export interface DpopCredentials {
+/** A DPoP proof with a passport, or with an access token of an OAuth authorization server. */
+export type DpopCredentials = PassportWithDpop | TokenCredentials;
+
+interface PassportWithDpop {
   readonly format: 'dpop';
   readonly passport: Passport;
   readonly proof: DpopProof;
 }
 
+export interface TokenCredentials {
+  readonly format: 'dpop';
+  readonly passport: undefined;
+  readonly token: AccessToken;
+  readonly proof: DpopProof;
+}
+
 /** Returns a passport that was parsed before, by the SHA-256 of its JWS; parsing depends only on the bytes. */
 export type ParsedPassportLookup = (sha256: string) => Passport | undefined;
+export type ParsedTokenLookup = (sha256: string) => AccessToken | undefined;
 
 /**
  * Returns the request's credentials, or the denial for the first fault.
@@ -89,23 +100,39 @@ export function readCredentials(
 /**
  * As {@link readCredentials}, for `Authorization: DPoP` and the header `DPoP` (RFC 9449 section 7.1).
  * @param headers with the scheme in a value of `Authorization`
+ * @param knownToken undefined where no access tokens are accepted
  */
 export function readDpopCredentials(
   headers: RequestHeaders,
   knownPassport: ParsedPassportLookup,
+  knownToken: ParsedTokenLookup | undefined,
 ): DpopCredentials | Denial {
   const authorization = headers.lookup(AUTHORIZATION_HEADER);
   if (authorization.kind !== 'single' || !hasScheme(authorization.value, DPOP_SCHEME)) {
     return deny('invalid_request_proof', 'passport_malformed');
   }
-  const passport = readPassport(authorization.value.slice(DPOP_SCHEME.length + 1), knownPassport);
-  if ('kind' in passport) return passport;
+  const jws = authorization.value.slice(DPOP_SCHEME.length + 1);
+  // No text is both: the types differ.
+  const token = knownToken === undefined ? undefined : readToken(jws, knownToken);
+  const passport = token === undefined ? readPassport(jws, knownPassport) : undefined;
+  if (passport !== undefined && 'kind' in passport) return passport;
   const header = headers.lookup(DPOP_HEADER);
   if (header.kind === 'absent') return deny('invalid_request_proof', 'proof_missing');
   const proof = header.kind === 'single' ? parseDpopProof(header.value) : undefined;
-  return proof === undefined
-    ? deny('invalid_request_proof', 'proof_malformed')
-    : { format: 'dpop', passport, proof };
+  if (proof === undefined) return deny('invalid_request_proof', 'proof_malformed');
+  return passport === undefined ? tokenCredentials(token, proof) : { format: 'dpop', passport, proof };
+}
+
+function readToken(jws: string, knownToken: ParsedTokenLookup): AccessToken | undefined {
+  if (jws.length > MAX_PASSPORT_BYTES) return undefined;
+  const sha256 = passportSha256(jws);
+  return knownToken(sha256) ?? parseAccessToken(jws, sha256);
+}
+
+function tokenCredentials(token: AccessToken | undefined, proof: DpopProof): TokenCredentials | Denial {
+  return token === undefined
+    ? deny('invalid_request_proof', 'passport_malformed')
+    : { format: 'dpop', passport: undefined, token, proof };
 }
 
 function readAuthorization(

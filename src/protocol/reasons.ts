@@ -51,6 +51,7 @@ export interface DetailOf {
     | 'claims_not_allowed'
     | 'subject_blocked'
     | 'holder_blocked'
+    | 'token_not_accepted'
     | 'passport_ttl'
     | 'passport_not_yet_valid'
     | 'passport_expired'
@@ -161,6 +162,7 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   claims_not_allowed: true,
   subject_blocked: true,
   holder_blocked: true,
+  token_not_accepted: true,
   passport_ttl: true,
   passport_not_yet_valid: true,
   passport_expired: true,

@@ -8,7 +8,7 @@ import type { CountedDecision, SummaryOutcome } from '../bundle/format/decision-
 import type { CallContext } from '../process/connections/call-context.ts';
 import { UNVERIFIED } from '../process/request-body/body-space.ts';
 import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
-import { type AcceptedCredentials, proofTermsOf } from '../protocol/accepted-credentials.ts';
+import { type AcceptedCredentials, proofTermsOf, tokenOf } from '../protocol/accepted-credentials.ts';
 import type { DpopNonces } from '../protocol/dpop-nonce.ts';
 import { type PublicJwk, thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
@@ -30,6 +30,7 @@ import type { Caller } from './decision/facts/caller.ts';
 import { type Evidence, required } from './decision/facts/evaluation.ts';
 import { createPassportCache } from './decision/facts/passport-cache.ts';
 import type { RequestFacts, RequestHead } from './decision/facts/request-facts.ts';
+import { createTokenCache } from './decision/facts/token-cache.ts';
 import { isBlocked } from './decision/steps/blocked.ts';
 import { keyDenial } from './decision/steps/proof.ts';
 import { matchRoute } from './decision/steps/route.ts';
@@ -120,6 +121,7 @@ interface RequestContext {
 
 export function createVerifier(options: VerifierOptions): Verifier {
   const passports = createPassportCache();
+  const tokens = createTokenCache();
   const steps = createStepClock(options.metrics);
   let inFlight = 0;
   /** Replay identifiers of the proofs whose bodies are being received. */
@@ -152,7 +154,14 @@ export function createVerifier(options: VerifierOptions): Verifier {
       if (inFlight >= options.maxInFlight || call?.waitedTooLong) return finish(context, OVERLOADED);
       const nowSeconds = Math.floor(context.nowMs / 1000);
       const { dpopNonces } = options;
-      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, dpopNonces, onStep: steps.begin };
+      const inputs = {
+        nowSeconds,
+        realtimeStalenessSeconds,
+        passports,
+        tokens,
+        dpopNonces,
+        onStep: steps.begin,
+      };
       const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
       const endedMs = steps.end();
       metrics.stepTook('pipeline', (endedMs - context.startedMs) / 1000);
@@ -176,11 +185,13 @@ export function createVerifier(options: VerifierOptions): Verifier {
     return route !== undefined && route.body !== 'unbound';
   }
 
-  function hasValidKey({ caller, holderThumbprint }: AllowedDecision): boolean {
+  function hasValidKey({ caller, holderThumbprint, snapshot: before }: AllowedDecision): boolean {
     const snapshot = options.currentSnapshot();
-    const key = snapshot?.keys.get(caller.keyId);
-    if (snapshot === undefined || key?.key.thumbprint !== caller.bundleKey?.key.thumbprint) return false;
-    if (isBlocked(snapshot, caller, holderThumbprint)) return false;
+    if (snapshot === undefined || isBlocked(snapshot, caller, holderThumbprint)) return false;
+    // Such an issuer has no other callers.
+    if (before.oauthIssuers.has(caller.issuer)) return hasSameTokenKey(caller, before, snapshot);
+    const key = snapshot.keys.get(caller.keyId);
+    if (key?.key.thumbprint !== caller.bundleKey?.key.thumbprint) return false;
     return keyDenial(key, Math.floor(options.nowMs() / 1000), snapshot.skewSeconds) === undefined;
   }
 
@@ -190,7 +201,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
       context = begin({ ...head, body: { kind: 'unknown' } }, call);
       const { dpopNonces, realtimeStalenessSeconds } = options;
       const nowSeconds = Math.floor(context.nowMs / 1000);
-      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, dpopNonces };
+      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, tokens, dpopNonces };
       const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
       if (verdict.kind === 'denied' && !dependsOnBody(verdict)) {
         return isObserved(context, verdict) ? UNVERIFIED_BODY : denied(finish(context, verdict));
@@ -398,15 +409,24 @@ function allowedDecision(
     caller,
     holderThumbprint: holder.thumbprint,
     proofFormat,
-    passportSha256: credentials.passport?.sha256,
+    passportSha256: tokenOf(credentials)?.sha256,
     otherSignatures:
       credentials.format === 'http-message-signatures' ? credentials.signature.otherSignatures : undefined,
   };
 }
 
 /** The key that signed the proof; known although the decision awaits the body. */
-function holderJwkOf({ passport }: AcceptedCredentials, { bundleKey }: Caller): PublicJwk {
-  return passport === undefined ? required(bundleKey).key.jwk : passport.claims.holderJwk;
+function holderJwkOf(credentials: AcceptedCredentials, { bundleKey }: Caller): PublicJwk {
+  if (credentials.format === 'dpop') return credentials.proof.jwk;
+  return credentials.passport?.claims.holderJwk ?? required(bundleKey).key.jwk;
+}
+
+/** Whether the issuer still has the key that signed a caller's token, and accepts tokens as old as then. */
+function hasSameTokenKey({ issuer, keyId }: Caller, before: Snapshot, now: Snapshot): boolean {
+  const [was, is] = [before, now].map(({ oauthIssuers }) => oauthIssuers.get(issuer));
+  const key = is?.keys.get(keyId);
+  const isSame = key !== undefined && key.thumbprint === was?.keys.get(keyId)?.thumbprint;
+  return isSame && (is?.notBeforeSeconds ?? 0) <= (was?.notBeforeSeconds ?? 0);
 }
 
 /** Repeated lines, or joined ones, may hold one beside something else. */

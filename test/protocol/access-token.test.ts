@@ -2,6 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseAccessToken } from '../../src/protocol/access-token.ts';
 import { MAX_PASSPORT_BYTES } from '../../src/protocol/limits.ts';
+import { passportSha256 } from '../../src/protocol/passport.ts';
 
 type Members = Record<string, unknown>;
 
@@ -27,6 +28,7 @@ const withClaims = (members: Members) => parseAccessToken(token(HEADER, { ...CLA
 
 it('is read with all of its claims', () => {
   expect(parseAccessToken(token(HEADER, CLAIMS))).toEqual({
+    sha256: passportSha256(token(HEADER, CLAIMS)),
     type: 'at+jwt',
     algorithm: 'RS256',
     keyId: 'key-1',

@@ -7,6 +7,7 @@
 
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { thumbprintOf } from '../../protocol/public-key.ts';
+import { tokenKeyThumbprint } from '../../protocol/token-key.ts';
 import { accessOf } from '../compile/compile-routes.ts';
 import { bundleError, showValue } from '../format/bundle-error.ts';
 import { DEFAULT_PASSPORT_TTL_SECONDS } from '../format/bundle-limits.ts';
@@ -17,6 +18,7 @@ import type {
   DerivedKeyContent,
   IssuerContent,
   IssuerKeyContent,
+  OAuthIssuerContent,
   RouteContent,
 } from '../format/schema.ts';
 import type { SiteContent } from './site-content.ts';
@@ -26,6 +28,8 @@ const DIFFERENCE_KINDS = [
   'trust_anchor_source',
   'issuer',
   'issuer_key',
+  'oauth_issuer',
+  'oauth_issuer_key',
   'blocked',
   'client',
   'grant',
@@ -107,7 +111,7 @@ type Entries = { readonly [K in DifferenceKind]: ReadonlyMap<string, Entry> };
 
 function entriesOf(content: SiteContent, options: DiffOptions): Entries {
   const { bundle, clients, derivedKeys } = content;
-  const { blocked = [], issuers = [], route_sources: sources, routes } = bundle;
+  const { blocked = [], issuers = [], oauth_issuers: servers = [], route_sources: sources, routes } = bundle;
   const anchors = bundle.trust_anchor_sources ?? [];
   return {
     setting: byName(settingsOf(content, options)),
@@ -116,6 +120,8 @@ function entriesOf(content: SiteContent, options: DiffOptions): Entries {
     ),
     issuer: byName(issuers.map(issuerEntry)),
     issuer_key: byName(issuers.flatMap(({ issuer, keys }) => keys.map((key) => issuerKeyEntry(issuer, key)))),
+    oauth_issuer: byName(servers.map(oauthIssuerEntry)),
+    oauth_issuer_key: byName(servers.flatMap(oauthKeyEntries)),
     blocked: byName(blocked.map(blockedEntry)),
     client: byName([...clients.values()].map(clientEntry)),
     grant: byName(
@@ -200,6 +206,20 @@ function issuerEntry(content: IssuerContent): Entry {
 
 function issuerKeyEntry(issuer: string, { jwk, kid, ...rest }: IssuerKeyContent): Entry {
   return entry([issuer, kid], { ...rest, thumbprint: thumbprintOf(jwk) });
+}
+
+function oauthIssuerEntry({ issuer, keys: _, ...rest }: OAuthIssuerContent): Entry {
+  const defaults = {
+    token_types: ['at+jwt'],
+    subject_claim: 'sub',
+    context_claims: [],
+    max_token_ttl_seconds: DEFAULT_PASSPORT_TTL_SECONDS,
+  };
+  return entry([issuer], { ...defaults, ...rest });
+}
+
+function oauthKeyEntries({ issuer, keys }: OAuthIssuerContent): readonly Entry[] {
+  return keys.map(({ alg, jwk, kid }) => entry([issuer, kid], { alg, thumbprint: tokenKeyThumbprint(jwk) }));
 }
 
 /** All its members form its name. */

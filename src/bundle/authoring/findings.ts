@@ -6,6 +6,7 @@
 export type FindingCode =
   | 'body_unbound'
   | 'dpop_unbound'
+  | 'oauth_revocation'
   | 'route_shadowed'
   | 'method_shadowed'
   | 'forward_authorization'

@@ -121,6 +121,10 @@ function lintRoute(route: RouteContent, path: string): readonly Finding[] {
     const text = `${name}: a DPoP proof does not cover ${(route.unbound ?? []).join(', ')}`;
     findings.push(warning('dpop_unbound', `${path}/unbound`, text));
   }
+  if (route.oauth_revocation !== undefined) {
+    const text = `${name}: an access token counts until it expires, whatever was revoked`;
+    findings.push(warning('oauth_revocation', `${path}/oauth_revocation`, text));
+  }
   if (route.forward_authorization === true) {
     const text = `${name}: the upstream receives the passport`;
     findings.push(warning('forward_authorization', `${path}/forward_authorization`, text));

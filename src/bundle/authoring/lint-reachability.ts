@@ -1,6 +1,7 @@
 /** Finds rules that no caller in the bundle can satisfy, and entries that no rule uses. Most are misspellings. */
 import { grantCovers } from '../../protocol/access.ts';
 import { satisfiesKeyBinding } from '../../protocol/identifiers.ts';
+import { acceptsDpop } from '../compile/compile-dpop.ts';
 import { accessOf } from '../compile/compile-routes.ts';
 import { pointer, showValue } from '../format/bundle-error.ts';
 import { acceptsPassports } from '../format/proof-members.ts';
@@ -10,6 +11,7 @@ import type {
   BundleContent,
   ClientContent,
   IssuerContent,
+  OAuthIssuerContent,
   RouteContent,
   RouteSourcesContent,
 } from '../format/schema.ts';
@@ -32,6 +34,7 @@ export function lintReachability(content: BundleContent): readonly Finding[] {
 /** By issuer and trust domain; neither contains a space. */
 interface Identities {
   readonly issuers: ReadonlyMap<string, IssuerContent>;
+  readonly oauthIssuers: ReadonlyMap<string, OAuthIssuerContent>;
   readonly clients: ReadonlyMap<string, readonly ClientContent[]>;
 }
 
@@ -46,7 +49,11 @@ function indexIdentities(content: BundleContent): Identities {
     if (known === undefined) clients.set(placeOf(client), [client]);
     else known.push(client);
   }
-  return { issuers: new Map((content.issuers ?? []).map((issuer) => [placeOf(issuer), issuer])), clients };
+  return {
+    issuers: new Map((content.issuers ?? []).map((issuer) => [placeOf(issuer), issuer])),
+    oauthIssuers: new Map((content.oauth_issuers ?? []).map((issuer) => [placeOf(issuer), issuer])),
+    clients,
+  };
 }
 
 function lintSources(
@@ -71,6 +78,8 @@ function lintSources(
 function canMatch(source: AllowedSourceContent, route: RouteContent, identities: Identities): boolean {
   const issuer = identities.issuers.get(placeOf(source));
   if (issuer !== undefined && acceptsPassports(route) && issuerCanMatch(issuer, source)) return true;
+  const server = identities.oauthIssuers.get(placeOf(source));
+  if (server !== undefined && acceptsDpop(route) && serverCanMatch(server, source)) return true;
   const clients = identities.clients.get(placeOf(source)) ?? [];
   return clients.some((client) => clientCanMatch(client, source, route));
 }
@@ -81,6 +90,17 @@ function issuerCanMatch(issuer: IssuerContent, source: AllowedSourceContent): bo
   return issuer.subject_prefixes.some((prefix) =>
     exact === undefined ? prefix.startsWith(wanted) || wanted.startsWith(prefix) : exact.startsWith(prefix),
   );
+}
+
+/** Callers with access tokens are always of class `software`. */
+function serverCanMatch(
+  { subject_claim = 'sub' }: OAuthIssuerContent,
+  source: AllowedSourceContent,
+): boolean {
+  if (source.required_key_binding !== 'software') return false;
+  const { subject_exact: exact, subject_prefix: prefix = '' } = source;
+  const claim = `${subject_claim}:`;
+  return exact === undefined ? prefix.startsWith(claim) || claim.startsWith(prefix) : exact.startsWith(claim);
 }
 
 /** Derived keys are always of class `software`. */
@@ -145,7 +165,7 @@ function canApply({ issuer, subject }: BlockedCallerContent, content: BundleCont
       entry.issuer === issuer &&
       (subject === undefined || entry.subject_prefixes.some((prefix) => subject.startsWith(prefix))),
   );
-  if (isOfBroker) return true;
+  if (isOfBroker || content.oauth_issuers?.some((entry) => entry.issuer === issuer)) return true;
   return (content.clients ?? []).some(
     (client) => client.issuer === issuer && (subject === undefined || client.subject === subject),
   );

@@ -14,7 +14,7 @@ export function acceptsDpop({ accepted_proofs }: Pick<RouteContent, 'accepted_pr
 export function compileUnbound(entry: RouteContent, path: string, faults: Faults): ReadonlySet<UnboundPart> {
   const unbound = new Set(entry.unbound);
   if (!acceptsDpop(entry)) {
-    for (const member of ['unbound', 'dpop_nonce'] as const) {
+    for (const member of ['unbound', 'dpop_nonce', 'oauth_revocation'] as const) {
       if (entry[member] !== undefined) faults.add('value_invalid', `${path}/${member}`, 'only with dpop');
     }
     return unbound;

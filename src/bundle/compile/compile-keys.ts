@@ -136,7 +136,7 @@ export function importKeyAt(
   return key;
 }
 
-function optionalTime(text: string | undefined, path: string, faults: Faults): number | undefined {
+export function optionalTime(text: string | undefined, path: string, faults: Faults): number | undefined {
   return text === undefined ? undefined : requiredTime(text, path, faults);
 }
 

@@ -122,6 +122,7 @@ function compileRoute(
     acceptedProofs: entry.accepted_proofs && new Set(entry.accepted_proofs),
     unbound: compileUnbound(entry, path, faults),
     needsDpopNonce: entry.dpop_nonce !== undefined,
+    acceptsUnrevocable: entry.oauth_revocation !== undefined,
     observeUntilSeconds: compileObservation(
       { mode: entry.enforcement, until: entry.observe_until },
       { mode: 'enforcement', untilPath: `${path}/observe_until` },

@@ -13,6 +13,7 @@ import { compileBlocked } from './compile-blocked.ts';
 import { acceptsDpop } from './compile-dpop.ts';
 import { compileClients, compileIssuers } from './compile-identities.ts';
 import { type KeyImporter, KeyTableBuilder, requiredTime } from './compile-keys.ts';
+import { compileOAuthIssuers } from './compile-oauth.ts';
 import { compileObservation } from './compile-observation.ts';
 import { compileRoutesInSteps, groupByFreshness } from './compile-routes.ts';
 import { addShard, type ShardReader } from './key-shards.ts';
@@ -50,12 +51,14 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
   const issuedAtSeconds = requiredTime(content.issued_at, '/issued_at', faults);
   const expiresAtSeconds = requiredTime(content.expires_at, '/expires_at', faults);
   if (issuedAtSeconds >= expiresAtSeconds) faults.add('time_order', '/expires_at', 'not after issued_at');
-  const table = new LiveKeyTable(new Set(content.issuers?.map(({ issuer }) => issuer)));
+  const issuers = [...(content.issuers ?? []), ...(content.oauth_issuers ?? [])];
+  const table = new LiveKeyTable(new Set(issuers.map(({ issuer }) => issuer)));
   compileClients(content, table, faults);
   const slice = new TimeSlice();
   const routes = await slice.run(compileRoutesInSteps(content, compileOrigins(content, faults), faults));
   checkTrustAnchorSources(content, faults);
   const blocked = compileBlocked(content, faults);
+  const oauthIssuers = compileOAuthIssuers(content, faults);
   const unmatched = { mode: content.unmatched, until: content.unmatched_until };
   const unmatchedUntilSeconds = compileObservation(unmatched, UNMATCHED, issuedAtSeconds, faults);
   const keys = await compileKeys(content, table, options, { faults, slice });
@@ -75,6 +78,7 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
     needsDpopNonces: content.routes.some(({ dpop_nonce }) => dpop_nonce !== undefined),
     unmatchedUntilSeconds,
     keys,
+    oauthIssuers,
     blocked,
     warnings: faults.warnings,
   };

@@ -5,11 +5,13 @@
  * Source: docs/design/bundle.md "Content" and "Life in the verifier".
  */
 import type { Access } from '../../protocol/access.ts';
+import type { AccessTokenType } from '../../protocol/access-token.ts';
 import type { BodyRule } from '../../protocol/body-binding.ts';
 import type { KeyBinding } from '../../protocol/identifiers.ts';
 import type { Attributes } from '../../protocol/passport.ts';
 import type { ProofFormat, UnboundPart } from '../../protocol/proof-format.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
+import type { TokenKey } from '../../protocol/token-key.ts';
 import type { PassportHeader } from '../../protocol/wire-names.ts';
 import type { BundleFault } from '../format/bundle-error.ts';
 
@@ -41,6 +43,8 @@ export interface Snapshot {
   /** When denied requests that no route matches no longer pass, if the verifier allows them to; undefined: they never do. */
   readonly unmatchedUntilSeconds: number | undefined;
   readonly keys: KeyTable;
+  /** OAuth authorization servers by issuer, each with its own namespace of keys. */
+  readonly oauthIssuers: ReadonlyMap<string, OAuthIssuer>;
   /** Undefined when the bundle blocks no caller. */
   readonly blocked: BlockedCallers | undefined;
   /** Rules and clients of the whole bundle that match no caller, at most 20. */
@@ -103,6 +107,8 @@ export interface Route {
   readonly unbound: ReadonlySet<UnboundPart>;
   /** Whether a DPoP proof must have a nonce of the verifier. */
   readonly needsDpopNonce: boolean;
+  /** Whether a `realtime` route accepts access tokens, which nothing ends before their time. */
+  readonly acceptsUnrevocable: boolean;
   /** When denied requests no longer pass, if the verifier allows them to; undefined: they never do. */
   readonly observeUntilSeconds: number | undefined;
   readonly sources: readonly SourceRule[];
@@ -176,6 +182,24 @@ export interface IssuerEntry {
   /** The strongest class that its keys may attest. */
   readonly keyBinding: KeyBinding;
   readonly maxPassportTtlSeconds: number;
+}
+
+/** An authorization server whose access tokens count beside a DPoP proof; its callers are always of class `software`. */
+export interface OAuthIssuer {
+  readonly issuer: string;
+  readonly trustDomain: string;
+  readonly tokenTypes: ReadonlySet<AccessTokenType>;
+  /** The claim that names a caller. */
+  readonly subjectClaim: string;
+  /** What tokens of client credentials alone have; undefined: all tokens count. */
+  readonly serviceMarker: { readonly claim: string; readonly value: string } | undefined;
+  /** Claims that become context. */
+  readonly contextClaims: readonly string[];
+  readonly maxTokenTtlSeconds: number;
+  /** Tokens of before are refused. */
+  readonly notBeforeSeconds: number | undefined;
+  /** By `kid`. */
+  readonly keys: ReadonlyMap<string, TokenKey>;
 }
 
 /** A key that Control derived for a workload: signs its own passports, always of class `software`. */

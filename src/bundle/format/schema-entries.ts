@@ -5,6 +5,7 @@
  */
 import Type, { type Static, type TSchema } from 'typebox';
 import { ACCESS_LEVELS } from '../../protocol/access.ts';
+import { ACCESS_TOKEN_ALGORITHMS, ACCESS_TOKEN_TYPES } from '../../protocol/access-token.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { PROOF_FORMATS, UNBOUND_PARTS } from '../../protocol/proof-format.ts';
 import { TIME_PATTERN } from '../../protocol/rfc3339.ts';
@@ -140,6 +141,63 @@ export const issuer = closed(
   'A broker: signs passports for others.',
 );
 
+const rsaJwk = closed({
+  kty: Type.Literal('RSA'),
+  n: Type.String({ pattern: '^[A-Za-z0-9_-]{342,683}$', description: '2048 to 4096 bits, base64url.' }),
+  e: Type.Literal('AQAB'),
+});
+
+const oauthKey = closed({
+  kid: keyId("The token's kid. Shares a namespace with this issuer's keys alone."),
+  alg: Type.Enum([...ACCESS_TOKEN_ALGORITHMS], { description: 'The only algorithm of the key.' }),
+  jwk: Type.Union([publicJwk, rsaJwk], { description: 'Public key (RFC 7517).' }),
+});
+
+const claimName = (description: string) =>
+  Type.String({ pattern: IDENTIFIER_PATTERN, maxLength: 128, description });
+
+export const oauthIssuer = closed(
+  {
+    issuer: identifier("The token's iss. Must not be the issuer of a client or broker."),
+    trust_domain: identifier('Of its callers, for allowed_sources.'),
+    token_types: Type.Optional(
+      Type.Array(Type.Enum([...ACCESS_TOKEN_TYPES]), {
+        minItems: 1,
+        uniqueItems: true,
+        description: "The token's typ. Default: at+jwt. JWT: for servers that write no other.",
+      }),
+    ),
+    subject_claim: Type.Optional(
+      claimName(
+        'Names the caller: the subject is CLAIM:VALUE. Default: sub. client_id and azp need service_marker.',
+      ),
+    ),
+    service_marker: Type.Optional(
+      closed(
+        { claim: claimName('Name.'), value: identifier('Value.') },
+        'What tokens of client credentials alone have; others are refused.',
+      ),
+    ),
+    context_claims: Type.Optional(
+      Type.Array(claimName('Claim that becomes context. Of scope, one of the values must be allowed.'), {
+        maxItems: MAX_ATTRIBUTES,
+        uniqueItems: true,
+      }),
+    ),
+    max_token_ttl_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_PASSPORT_TTL_SECONDS,
+        default: DEFAULT_PASSPORT_TTL_SECONDS,
+        description: 'Longest exp - iat.',
+      }),
+    ),
+    not_before: Type.Optional(time('Tokens issued before are refused.')),
+    keys: Type.Array(oauthKey, { minItems: 1, maxItems: MAX_KEYS_PER_ISSUER }),
+  },
+  'An OAuth authorization server: its access tokens count beside a DPoP proof.',
+);
+
 const grant = closed({
   resource: identifier('What routes name as their resource.'),
   access: Type.Enum([...ACCESS_LEVELS], { description: 'write includes read.' }),
@@ -252,6 +310,12 @@ export const route = closed(
         description: 'Whether a DPoP proof must have a nonce of the verifier. Default: no.',
       }),
     ),
+    oauth_revocation: Type.Optional(
+      Type.Enum(['token_lifetime'], {
+        description:
+          'Lets a realtime route accept access tokens of oauth_issuers, which nothing ends before their time.',
+      }),
+    ),
     enforcement: observe('Whether denied requests pass, without identity, until observe_until.'),
     observe_until: Type.Optional(
       time('When the observation ends, at most 30 days after issued_at. Required with enforcement.'),
@@ -300,6 +364,7 @@ export const trustAnchorSource = closed(
 );
 
 export type IssuerContent = Readable<Static<typeof issuer>>;
+export type OAuthIssuerContent = Readable<Static<typeof oauthIssuer>>;
 export type IssuerKeyContent = Readable<Static<typeof issuerKey>>;
 export type ClientContent = Readable<Static<typeof client>>;
 export type DerivedKeyContent = Readable<Static<typeof derivedKey>>;

@@ -24,6 +24,7 @@ import {
   issuer,
   keyId,
   keyShard,
+  oauthIssuer,
   observe,
   origins,
   type Readable,
@@ -43,6 +44,7 @@ export type {
   IssuerContent,
   IssuerKeyContent,
   KeyShardContent,
+  OAuthIssuerContent,
   RouteContent,
   RouteSourcesContent,
 } from './schema-entries.ts';
@@ -78,6 +80,7 @@ export const BUNDLE_CONTENT = Type.Object(
     ),
     trust_anchor_sources: Type.Optional(Type.Array(trustAnchorSource, { maxItems: 1000 })),
     issuers: Type.Optional(Type.Array(issuer, { maxItems: MAX_ISSUERS })),
+    oauth_issuers: Type.Optional(Type.Array(oauthIssuer, { maxItems: MAX_ISSUERS })),
     blocked: Type.Optional(Type.Array(blockedCaller, { maxItems: MAX_BLOCKED })),
     clients: Type.Optional(Type.Array(client, { maxItems: MAX_CLIENTS })),
     derived_keys: Type.Optional(Type.Array(derivedKey, { maxItems: MAX_INLINE_DERIVED_KEYS })),

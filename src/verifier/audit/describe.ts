@@ -4,6 +4,7 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { CallContext } from '../../process/connections/call-context.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../process/telemetry/decision-event.ts';
 import { parseTraceparent } from '../../process/telemetry/decision-trace.ts';
+import type { AcceptedCredentials } from '../../protocol/accepted-credentials.ts';
 import { type Denial, isNamingReason } from '../../protocol/reasons.ts';
 import type { Evidence } from '../decision/facts/evaluation.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
@@ -54,7 +55,7 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     // Omitted for a passport that claims another identity.
     client_id:
       caller?.identity === caller?.derivedKey?.client ? caller?.derivedKey?.client.clientId : undefined,
-    passport_id: credentials?.passport?.claims.passportId,
+    passport_id: credentials?.passport?.claims.passportId ?? tokenIdOf(credentials),
     caller_verified: decided.callerVerified,
     proof_format: route?.acceptedProofs === undefined ? undefined : credentials?.format,
     transcript_sha256:
@@ -73,6 +74,13 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     trace_id: traceIdOf(seen),
     duration_us: decided.durationUs,
   };
+}
+
+/** The `jti` of an access token, which may have none. */
+function tokenIdOf(credentials: AcceptedCredentials | undefined): string | undefined {
+  return credentials?.format === 'dpop' && credentials.passport === undefined
+    ? credentials.token.tokenId
+    : undefined;
 }
 
 const sha256 = (bytes: Buffer | string): string => hash('sha256', bytes, 'base64url');

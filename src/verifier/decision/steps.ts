@@ -4,12 +4,12 @@
  * exception: `steps/proof.ts` finds a blocked caller without a passport after it has verified the signature.
  * Source: specification "Request evaluation order (adapter)", docs/design/protocol.md "Decision: first fault wins".
  */
-import type { RequiredAttribute, Route } from '../../bundle/compile/snapshot.ts';
-import { readAcceptedCredentials } from '../../protocol/accepted-credentials.ts';
+import type { KeyTable, RequiredAttribute, Route, Snapshot } from '../../bundle/compile/snapshot.ts';
+import { type AcceptedCredentials, readAcceptedCredentials } from '../../protocol/accepted-credentials.ts';
 import type { Attributes } from '../../protocol/passport.ts';
 import { type Denial, deny, isDenial } from '../../protocol/reasons.ts';
 import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
-import { type Caller, callerOfKeyId, identifyCaller } from './facts/caller.ts';
+import { type Caller, callerOfKeyId, callerOfToken, identifyCaller } from './facts/caller.ts';
 import { type Evaluation, type Evidence, required } from './facts/evaluation.ts';
 import { checkBinding } from './steps/binding.ts';
 import { checkBlocked } from './steps/blocked.ts';
@@ -102,11 +102,11 @@ export const STEPS: readonly Step[] = [
     name: 'proof',
     checks: [
       { name: 'key', needs: ['route', 'credentials'], run: checkKey },
-      { name: 'passport_signature', needs: ['key'], skips: hasNoPassport, run: checkPassportSignature },
-      { name: 'claims', needs: ['passport_signature'], skips: hasNoPassport, run: checkClaims },
-      { name: 'blocked', needs: ['claims'], skips: hasNoPassport, run: checkBlocked },
-      { name: 'passport_times', needs: ['blocked'], skips: hasNoPassport, run: checkPassportTimes },
-      { name: 'audience', needs: ['passport_times'], skips: hasNoPassport, run: checkAudience },
+      { name: 'passport_signature', needs: ['key'], skips: isKeyed, run: checkPassportSignature },
+      { name: 'claims', needs: ['passport_signature'], skips: isKeyed, run: checkClaims },
+      { name: 'blocked', needs: ['claims'], skips: isKeyed, run: checkBlocked },
+      { name: 'passport_times', needs: ['blocked'], skips: isKeyed, run: checkPassportTimes },
+      { name: 'audience', needs: ['passport_times'], skips: isKeyed, run: checkAudience },
       { name: 'proof_signature', needs: ['audience'], run: checkProofSignature },
       { name: 'proof_times', needs: ['proof_signature'], run: checkProofTimes },
       { name: 'binding', needs: ['route', 'credentials'], run: checkBinding },
@@ -128,13 +128,14 @@ function findRoute(evaluation: Evaluation): Denial | undefined {
 }
 
 function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Denial | undefined {
-  const { passports } = inputs;
-  const { authSite, keys } = required(snapshot);
+  const { passports, tokens } = inputs;
+  const { authSite, keys, oauthIssuers } = required(snapshot);
   // Without a route, from which `explain` continues, there is only the usual header.
   const passportHeader = evidence.route?.passportHeader ?? AUTHORIZATION_HEADER;
   const removesProofs = facts.proofRemoval === 'always';
   const acceptedProofs = evidence.route?.acceptedProofs;
-  const rules = { authSite, passportHeader, acceptedProofs, removesProofs };
+  const knownToken = oauthIssuers.size === 0 ? undefined : (sha256: string) => tokens?.get(sha256)?.token;
+  const rules = { authSite, passportHeader, acceptedProofs, removesProofs, knownToken };
   const credentials = readAcceptedCredentials(
     facts.headers,
     rules,
@@ -142,21 +143,31 @@ function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Den
   );
   if (isDenial(credentials)) return credentials;
   evidence.credentials = credentials;
-  const caller =
-    credentials.passport === undefined
-      ? callerOfKeyId(keys, credentials.signature.keyId)
-      : identifyCaller(keys, credentials.passport);
+  const caller = callerOf(credentials, keys, oauthIssuers);
   if (caller !== undefined) evidence.caller = caller;
   return undefined;
 }
 
-/** A signature of an unknown key has no caller; step 5 denies it. */
-function hasNoCaller(evidence: Evidence): boolean {
-  return hasNoPassport(evidence) && evidence.caller === undefined;
+function callerOf(
+  credentials: AcceptedCredentials,
+  keys: KeyTable,
+  oauthIssuers: Snapshot['oauthIssuers'],
+): Caller | undefined {
+  if (credentials.passport !== undefined) return identifyCaller(keys, credentials.passport);
+  if (credentials.format === 'http-message-signatures')
+    return callerOfKeyId(keys, credentials.signature.keyId);
+  const { token } = credentials;
+  return callerOfToken(token, oauthIssuers.get(token.issuer));
 }
 
-function hasNoPassport({ credentials }: Evidence): boolean {
-  return required(credentials).passport === undefined;
+/** A signature of an unknown key and a token of an unknown issuer have no caller; step 5 denies them. */
+function hasNoCaller({ caller }: Evidence): boolean {
+  return caller === undefined;
+}
+
+/** Whether a key signs requests itself, without passport or token. */
+function isKeyed({ credentials }: Evidence): boolean {
+  return required(credentials).format === 'http-message-signatures';
 }
 
 function findSourceRule({ evidence }: Evaluation): Denial | undefined {
@@ -215,7 +226,7 @@ function unmetOf(
 ): UnmetAttributes {
   const absent = required.filter(({ name }) => !actual.has(name));
   const wrong = required.filter(
-    ({ name, allowed }) => actual.has(name) && !allowed.has(actual.get(name) ?? ''),
+    ({ name, allowed }) => actual.has(name) && !isAllowed(allowed, actual.get(name) ?? ''),
   );
   return {
     ...(absent.length === 0 ? {} : { [missing]: absent.map(({ name }) => name) }),
@@ -233,6 +244,11 @@ function checkEach(
   if (required.length === 0) return undefined;
   const absent = required.find(({ name }) => !actual.has(name));
   if (absent !== undefined) return deny(missing, absent.name);
-  const wrong = required.find(({ name, allowed }) => !allowed.has(actual.get(name) ?? ''));
+  const wrong = required.find(({ name, allowed }) => !isAllowed(allowed, actual.get(name) ?? ''));
   return wrong === undefined ? undefined : deny(mismatch, wrong.name);
+}
+
+/** Only the `scope` of an access token has several values, separated by spaces. */
+function isAllowed(allowed: ReadonlySet<string>, actual: string): boolean {
+  return allowed.has(actual) || actual.split(' ').some((value) => allowed.has(value));
 }

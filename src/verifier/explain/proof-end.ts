@@ -49,12 +49,14 @@ function endOfInput(input: string): number {
   return ends.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...ends);
 }
 
+/** Infinity for one that cannot be read: a proxy may have damaged only this copy. */
 function endOfDpop(jws: string): number {
-  const claims = Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString('latin1');
-  const starts = [...claims.matchAll(/"iat"\s*:\s*([0-9]{1,15})(?![0-9.eE])/g)].map(([, seconds]) =>
-    Number(seconds),
-  );
-  return starts.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...starts) + DPOP_PROOF_SECONDS;
+  try {
+    const { iat } = JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString());
+    return typeof iat === 'number' ? iat + DPOP_PROOF_SECONDS : Number.POSITIVE_INFINITY;
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
 }
 
 /** Also reads transcripts that depart from the format, because a proxy may have damaged only this copy. */

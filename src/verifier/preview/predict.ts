@@ -84,6 +84,8 @@ export function predict(facts: RecordedFacts, before: PreviewedSite, after: Prev
     return denial === undefined ? unknown('contradicts_site') : withoutRoute(denial, before, after);
   const was = before.routes.get(routeId);
   if (was === undefined || was.method !== facts.method) return unknown('contradicts_site');
+  // Their keys and claims are not in the event.
+  if (isOfToken(facts, before) || isOfToken(facts, after)) return unknown('passport_unknown');
   const place =
     before === after
       ? ({ kind: 'route', route: was } as const)
@@ -92,6 +94,10 @@ export function predict(facts: RecordedFacts, before: PreviewedSite, after: Prev
   if (place.kind === 'none')
     return { kind: 'denied', reason: 'bundle_route_missing', detail: undefined, isDetailKnown: false };
   return predictOnRoute(facts, before, after, { was, is: place.route });
+}
+
+function isOfToken({ caller }: RecordedFacts, { snapshot }: PreviewedSite): boolean {
+  return caller !== undefined && snapshot.oauthIssuers.has(caller.issuer);
 }
 
 function withoutRoute(denial: RecordedDenial, before: PreviewedSite, after: PreviewedSite): Prediction {

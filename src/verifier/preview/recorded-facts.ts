@@ -158,6 +158,7 @@ const CHECK_OF_PROOF_DETAIL: { readonly [detail: string]: CheckName } = {
   claims_not_allowed: 'claims',
   subject_blocked: 'blocked',
   holder_blocked: 'blocked',
+  token_not_accepted: 'claims',
   passport_ttl: 'passport_times',
   passport_not_yet_valid: 'passport_times',
   passport_expired: 'passport_times',

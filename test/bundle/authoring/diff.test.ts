@@ -16,6 +16,11 @@ import {
 const keys = newTestKeys();
 const other = newSigningKey('ES256').publicKey;
 const whole = bundleContent(keys);
+const oauthIssuer = {
+  issuer: 'https://login.shop.example',
+  trust_domain: 'shop.example',
+  keys: [{ kid: 'key-1', alg: 'ES256', jwk: other.jwk }],
+};
 
 const siteOf = (content: BundleContent) => contentOfDraft(content, content.derived_keys ?? [], 'bundle.yaml');
 const changed = (...edits: Edit[]) => siteOf(asContent('bundle', edited(whole, ...edits), 'bundle.yaml'));
@@ -69,6 +74,14 @@ describe('two contents', () => {
         { at: '/issuers/0/keys/0/alg', put: 'ES256' },
       ],
       ['changed issuer_key https://broker.shop.example broker-1'],
+    ],
+    [
+      'an authorization server and its key',
+      [{ at: '/oauth_issuers', put: [oauthIssuer] }],
+      [
+        'added oauth_issuer https://login.shop.example',
+        'added oauth_issuer_key https://login.shop.example key-1',
+      ],
     ],
     [
       'a blocked subject and a blocked key',

@@ -195,6 +195,33 @@ describe('lint', () => {
       found: ['warning dpop_unbound /routes/0/unbound'],
     },
     {
+      name: 'access tokens on a realtime route, and rules that none of them can satisfy',
+      edits: [
+        { at: '/routes/0/accepted_proofs', put: ['dpop', 'transcript-v1'] },
+        { at: '/routes/0/unbound', put: ['route', 'site'] },
+        { at: '/routes/0/oauth_revocation', put: 'token_lifetime' },
+        {
+          at: '/oauth_issuers',
+          put: [
+            {
+              issuer: 'https://login.shop.example',
+              trust_domain: TRUST_DOMAIN,
+              keys: [{ kid: 'k', alg: 'Ed25519', jwk: keys.bundle.publicKey.jwk }],
+            },
+          ],
+        },
+        ...['sub:orders', 'client_id:orders'].map((subject) => ({
+          at: '/route_sources/0/allowed_sources/-',
+          put: { ...source, issuer: 'https://login.shop.example', subject_exact: subject },
+        })),
+      ],
+      found: [
+        'warning dpop_unbound /routes/0/unbound',
+        'warning oauth_revocation /routes/0/oauth_revocation',
+        'warning source_unreachable /route_sources/0/allowed_sources/3',
+      ],
+    },
+    {
       name: 'a route that no caller can call: the client was not granted enough',
       edits: [{ at: '/clients/0/grants/0/access', put: 'read' }],
       found: [

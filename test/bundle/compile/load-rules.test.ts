@@ -1,4 +1,5 @@
 /** Tests every rule that a load enforces with one fault each: code and place. */
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
@@ -61,6 +62,62 @@ const dpop = (edit: Edit): readonly Edit[] => [
   { at: '/routes/0/accepted_proofs', put: ['dpop'] },
   { at: '/routes/0/unbound', put: ['route', 'site'] },
   edit,
+];
+
+const oauthKey = { kid: 'k1', alg: 'ES256', jwk: es256 };
+const oauthIssuer = {
+  issuer: 'https://login.shop.example',
+  trust_domain: TRUST_DOMAIN,
+  keys: [oauthKey],
+};
+const rsaKey = (modulusLength: number) => ({
+  kid: 'r1',
+  alg: 'RS256',
+  jwk: generateKeyPairSync('rsa', { modulusLength }).publicKey.export({ format: 'jwk' }),
+});
+/** Access tokens of one server, with a change. */
+const oauth = (change: object): Edit => ({ at: '/oauth_issuers', put: [{ ...oauthIssuer, ...change }] });
+
+const OAUTH: readonly Rule[] = [
+  rule("a broker's issuer", 'issuer_of_client /oauth_issuers/0/issuer', oauth({ issuer: issuer?.issuer })),
+  rule("a client's issuer", 'issuer_of_client /oauth_issuers/0/issuer', oauth({ issuer: CLIENT_ISSUER })),
+  rule('an issuer twice', 'duplicate /oauth_issuers/1/issuer', {
+    at: '/oauth_issuers',
+    put: [oauthIssuer, oauthIssuer],
+  }),
+  rule('a kid twice', 'duplicate /oauth_issuers/0/keys/1/kid', oauth({ keys: [oauthKey, oauthKey] })),
+  rule(
+    'a key of another algorithm',
+    'key_refused /oauth_issuers/0/keys/0/jwk',
+    oauth({ keys: [{ ...oauthKey, alg: 'RS256' }] }),
+  ),
+  rule(
+    'a symmetric algorithm',
+    'value_invalid /oauth_issuers/0/keys/0/alg',
+    oauth({ keys: [{ ...oauthKey, alg: 'HS256' }] }),
+  ),
+  rule('a short RSA key', 'key_refused /oauth_issuers/0/keys/0/jwk', oauth({ keys: [rsaKey(1024)] })),
+  ...['client_id', 'azp'].map((subject_claim) =>
+    rule(
+      `${subject_claim} as subject without a marker`,
+      'missing_member /oauth_issuers/0/service_marker',
+      oauth({ subject_claim }),
+    ),
+  ),
+  rule(
+    'an unknown type of token',
+    'value_invalid /oauth_issuers/0/token_types/0',
+    oauth({ token_types: ['id'] }),
+  ),
+  rule(
+    'long tokens',
+    'value_invalid /oauth_issuers/0/max_token_ttl_seconds',
+    oauth({ max_token_ttl_seconds: 3601 }),
+  ),
+  rule('oauth_revocation without dpop', 'value_invalid /routes/0/oauth_revocation', {
+    at: '/routes/0/oauth_revocation',
+    put: 'token_lifetime',
+  }),
 ];
 
 const SHAPE: readonly Rule[] = [
@@ -538,6 +595,7 @@ describe('rules that a load enforces', () => {
     ['routes and sources', ROUTES],
     ['identities', IDENTITIES],
     ['keys', KEYS],
+    ['OAuth issuers', OAUTH],
   ])('%s', (_name, rules) => {
     it.each(rules)('$name', async ({ edits, error }) => {
       expect(await codeAndPath(() => load(...edits))).toBe(error);

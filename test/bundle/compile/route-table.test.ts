@@ -41,6 +41,7 @@ function routeOf({ template, method, origins }: RouteSpec): Route {
     acceptedProofs: undefined,
     unbound: new Set(),
     needsDpopNonce: false,
+    acceptsUnrevocable: false,
     observeUntilSeconds: undefined,
     sources: [],
   };

@@ -178,6 +178,7 @@ function routeOf(text: string): Route {
     acceptedProofs: undefined,
     unbound: new Set(),
     needsDpopNonce: false,
+    acceptsUnrevocable: false,
     observeUntilSeconds: undefined,
     sources: [],
   };

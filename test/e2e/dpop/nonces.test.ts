@@ -124,11 +124,10 @@ it('ends a client that repeats once, where replicas share no key', async () => {
 });
 
 it('needs the key, unless one verifier serves the site', async () => {
-  const start = (directory: string) =>
-    fixture.verifier({ bundleDirectory: directory, replay: redis.url, awaited: 'livez' });
-  const refusing = await start(bundleDirectory);
+  const start = (directory: string, replay: string) =>
+    fixture.verifier({ bundleDirectory: directory, replay, awaited: 'livez' });
+  const refusing = await start(bundleDirectory, redis.url);
   expect((await refusing.probe('/readyz')).text).toContain('--dpop-nonce-key-file');
-  const single = await fixture.site.makeBundle({ moreRoutes: [NONCED] });
-  const verifier = await start(single);
+  const verifier = await start(await fixture.site.makeBundle({ moreRoutes: [NONCED] }), 'memory');
   await waitFor('the bundle', async () => (await verifier.probe('/readyz')).status === 200 || undefined);
 });

@@ -109,6 +109,7 @@ function routeFor(pathTemplate: string): Route {
     acceptedProofs: undefined,
     unbound: new Set(),
     needsDpopNonce: false,
+    acceptsUnrevocable: false,
     observeUntilSeconds: undefined,
     sources: [],
   };

@@ -70,6 +70,8 @@ interface BundleTimes {
   readonly moreRoutes?: readonly SiteRoute[];
   /** Default: true. */
   readonly isSingleVerifier?: boolean;
+  /** Authorization servers, whose callers may call every route. */
+  readonly oauthIssuers?: readonly { readonly issuer: string }[];
 }
 
 export function nowSeconds(): number {
@@ -136,7 +138,7 @@ function makeKeys<K extends string>(
 }
 
 function bundleContent(keys: Pick<Site, 'derivedKeys' | 'issuerKeys'>, times: BundleTimes): object {
-  const { isSingleVerifier = true, moreRoutes = [], webSocketRoutes = [] } = times;
+  const { isSingleVerifier = true, moreRoutes = [], oauthIssuers, webSocketRoutes = [] } = times;
   const usual: readonly SiteRoute[] = Object.values(ROUTES).map((route) =>
     webSocketRoutes.includes(route.route_id) ? { ...route, upgrade: 'websocket' } : route,
   );
@@ -157,12 +159,19 @@ function bundleContent(keys: Pick<Site, 'derivedKeys' | 'issuerKeys'>, times: Bu
     single_verifier: isSingleVerifier,
     origins: ORIGINS,
     issuers: issuers(keys),
+    ...(oauthIssuers === undefined ? {} : { oauth_issuers: oauthIssuers }),
     clients: CLIENTS,
     derived_keys: derivedKeyEntries(keys),
     routes,
     route_sources: routes.map(({ route_id }) => ({
       route_id,
-      allowed_sources: allowedSources(route_id === ROUTES.vault.route_id ? 'attested_workload' : 'software'),
+      allowed_sources: [
+        ...allowedSources(route_id === ROUTES.vault.route_id ? 'attested_workload' : 'software'),
+        ...(oauthIssuers ?? []).map(({ issuer }) => ({
+          ...{ issuer, trust_domain: TRUST_DOMAIN, required_key_binding: 'software' },
+          subject_prefix: 'sub:',
+        })),
+      ],
     })),
   };
 }

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
-import type { HeaderLookup, RequestHeaders } from '../../../src/protocol/credentials.ts';
 import { createDpopNonces, DPOP_NONCE_SECONDS, type DpopNonces } from '../../../src/protocol/dpop-nonce.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import { newJti } from '../../../src/protocol/signing.ts';
@@ -16,6 +15,7 @@ import {
   newSigningKey,
   ORIGIN,
 } from '../../support/fixtures/bundle-content.ts';
+import { type HeaderLookups, headersOf } from '../../support/fixtures/header-lines.ts';
 import { type RequestEdits, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
 import {
   compileSite,
@@ -73,7 +73,7 @@ interface Change {
   readonly target?: string;
   readonly method?: string;
   /** In place of the usual headers; undefined removes one. */
-  readonly headers?: Readonly<Record<string, string | HeaderLookup | undefined>>;
+  readonly headers?: HeaderLookups;
   readonly scheme?: string;
   readonly body?: BodyState;
   readonly removal?: 'always' | 'if_observed' | 'never';
@@ -110,21 +110,6 @@ function factsOf(route: DpopRoute, change: Change = {}): RequestFacts {
     body: change.body ?? ({ kind: 'none' } as const),
   };
   return removal === 'never' ? facts : { ...facts, proofRemoval: removal };
-}
-
-function headersOf(lookups: Readonly<Record<string, string | HeaderLookup | undefined>>): RequestHeaders {
-  const lookup = (name: string): HeaderLookup => {
-    const found = lookups[name];
-    return typeof found === 'string' ? { kind: 'single', value: found } : (found ?? { kind: 'absent' });
-  };
-  const names = Object.keys(lookups).filter((name) => lookups[name] !== undefined);
-  const values = (name: string) => [lookups[name]].filter((value) => typeof value === 'string');
-  return {
-    lookup,
-    values,
-    names: () => names,
-    lines: () => names.map((name) => [name, values(name).join()]),
-  };
 }
 
 function decide(route: DpopRoute, change: Change = {}, site = snapshot) {

@@ -4,12 +4,12 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
-import type { HeaderLookup, RequestHeaders } from '../../../src/protocol/credentials.ts';
 import { HTTP_SIGNATURE_FIELDS } from '../../../src/protocol/wire-names.ts';
 import { captureDocument, type DeniedRequest } from '../../../src/verifier/capture/capture-document.ts';
 import { explainRequest } from '../../../src/verifier/decision/explain/explain.ts';
 import type { BodyState, RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { AUTH_SITE, NOW_SECONDS, ORIGIN } from '../../support/fixtures/bundle-content.ts';
+import { type HeaderLookups, headersOf } from '../../support/fixtures/header-lines.ts';
 import {
   compileHttpSite,
   httpSiteContent,
@@ -50,7 +50,7 @@ interface Change {
   /** The request as it arrives; default: as it was signed. */
   readonly arrived?: Partial<PlainRequest>;
   /** Headers as they arrive, beside or in place of the signed ones; undefined removes one. */
-  readonly headers?: Readonly<Record<string, string | HeaderLookup | undefined>>;
+  readonly headers?: HeaderLookups;
   /** A change of `Signature-Input` after signing. */
   readonly edit?: { readonly from: string | RegExp; readonly to: string };
   readonly state?: BodyState;
@@ -72,21 +72,6 @@ async function factsOf(request: PlainRequest, change: Change = {}): Promise<Requ
   const state = change.state ?? (body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: body });
   const facts = { method, scheme, authority, target, headers, body: state } as const;
   return change.isUnaware ? facts : { ...facts, proofRemoval: 'always' };
-}
-
-function headersOf(lookups: Readonly<Record<string, string | HeaderLookup | undefined>>): RequestHeaders {
-  const lookup = (name: string): HeaderLookup => {
-    const found = lookups[name];
-    return typeof found === 'string' ? { kind: 'single', value: found } : (found ?? { kind: 'absent' });
-  };
-  const names = Object.keys(lookups).filter((name) => lookups[name] !== undefined);
-  const values = (name: string) => [lookups[name]].filter((value) => typeof value === 'string');
-  return {
-    lookup,
-    values,
-    names: () => names,
-    lines: () => names.map((name) => [name, values(name).join()]),
-  };
 }
 
 async function decide(request: PlainRequest, change: Change = {}, site = snapshot) {

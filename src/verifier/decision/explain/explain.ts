@@ -14,6 +14,7 @@ import type { Caller } from '../facts/caller.ts';
 import { type DecisionInputs, type Evaluation, newEvaluation } from '../facts/evaluation.ts';
 import { createPassportCache } from '../facts/passport-cache.ts';
 import type { RequestFacts } from '../facts/request-facts.ts';
+import { createTokenCache } from '../facts/token-cache.ts';
 import { rebuildTranscript } from '../steps/binding.ts';
 import { dpopParts } from '../steps/dpop-binding.ts';
 import { mostAgeSeconds } from '../steps/freshness.ts';
@@ -21,7 +22,7 @@ import { valuesOfSignature } from '../steps/signature-binding.ts';
 import { type ComparedCaller, compareRules } from '../steps/source.ts';
 import { type Check, type CheckName, checkAttributes, STEPS, type Step } from '../steps.ts';
 
-type ExplainInputs = Omit<DecisionInputs, 'passports' | 'dpopNonces'>;
+type ExplainInputs = Omit<DecisionInputs, 'passports' | 'tokens' | 'dpopNonces'>;
 
 export interface Explanation {
   readonly nowSeconds: number;
@@ -109,7 +110,7 @@ export function explainRequest(
 
 /** An explanation uses its own cache, so that it verifies every signature itself. */
 function withCache(inputs: ExplainInputs): DecisionInputs {
-  return { ...inputs, passports: createPassportCache(), dpopNonces: ANY_NONCE };
+  return { ...inputs, passports: createPassportCache(), tokens: createTokenCache(), dpopNonces: ANY_NONCE };
 }
 
 /** The keys of nonces are the verifier's alone. */

@@ -67,6 +67,8 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
     "the bundle's blocked names this issuer and subject: remove the entry if that is not intended",
   'invalid_request_proof/holder_blocked':
     "the bundle's blocked names this holder key: fetch a passport for another key, or remove the entry",
+  'invalid_request_proof/token_not_accepted':
+    'nothing ends an access token before its time: call with a passport, or give the realtime route oauth_revocation',
   'invalid_request_proof/passport_ttl': 'the passport lives longer than its issuer may make it',
   'invalid_request_proof/passport_not_yet_valid': "set the clock of the passport's issuer",
   'invalid_request_proof/passport_expired': 'fetch or make a new passport; compare the clocks',

@@ -4,6 +4,7 @@
  * Source: docs/operate/explain.md "What is never shown".
  */
 import type { BundleKey, RequiredAttribute, Route, SourceRule } from '../../../bundle/compile/snapshot.ts';
+import { tokenOf } from '../../../protocol/accepted-credentials.ts';
 import { parsePathTemplate } from '../../../protocol/path-template.ts';
 import { normalizeAuthority } from '../../../protocol/request-target.ts';
 import { NOT_BOUND } from '../../../protocol/transcript.ts';
@@ -241,7 +242,7 @@ export function knownTextsOfRequest({ caller, credentials, route, snapshot }: Ex
     // One of two fixed values.
     caller?.keyBinding,
     // A hash of a signed text, so it cannot be reversed by trying values.
-    credentials?.passport?.sha256,
+    credentials && tokenOf(credentials)?.sha256,
   ].filter((text) => text !== undefined);
   return knownTextsOf({ route, snapshot, bundleKey: caller?.bundleKey, texts });
 }

@@ -198,26 +198,34 @@ function routeLines({ route }: ExplainReport): readonly string[] {
 
 function credentialLines({ credentials }: ExplainReport): readonly string[] {
   if (credentials === null) return [];
-  const { http_signature: http, passport, signature, transcript } = credentials;
+  const { dpop, http_signature: http, passport, signature, token, transcript } = credentials;
   if (http !== undefined) {
     const missing = http.unknown === null ? '' : `, ${http.unknown} does not occur exactly once`;
     return [`HTTP message signature of key ${http.key_id}${missing}; its base:`, ...http.base];
+  }
+  if (dpop !== undefined) {
+    const whose = dpop.of_holder ? 'its holder key' : 'another key than its holder key';
+    const ofToken =
+      token === undefined
+        ? passportLine(passport)
+        : `access token of ${token.issuer}, key ${token.key_id} (${token.algorithm}), sha256 ${token.sha256}`;
+    return [ofToken, `DPoP proof of ${whose}, sha256 ${dpop.sha256}`];
   }
   if (passport === undefined) {
     return [
       `credentials: authorization ${credentials.authorization}, transcript ${transcript}, signature ${signature}`,
     ];
   }
-  const ofPassport = `passport ${passport.passport_id}, key ${passport.key_id} (${passport.algorithm}), sha256 ${passport.sha256}`;
-  if (transcript === undefined) {
-    const { dpop } = credentials;
-    const whose = dpop.of_holder ? 'its holder key' : 'another key than its holder key';
-    return [ofPassport, `DPoP proof of ${whose}, sha256 ${dpop.sha256}`];
-  }
   return [
-    ofPassport,
+    passportLine(passport),
     `transcript of ${transcript.bytes} bytes, sha256 ${transcript.sha256}; signature of ${signature.bytes} bytes`,
   ];
+}
+
+type ShownPassport = NonNullable<NonNullable<ExplainReport['credentials']>['passport']>;
+
+function passportLine({ algorithm, key_id, passport_id, sha256 }: ShownPassport): string {
+  return `passport ${passport_id}, key ${key_id} (${algorithm}), sha256 ${sha256}`;
 }
 
 const KNOWN_FROM = {

@@ -1,10 +1,11 @@
 /** JSON members of the report: caller, credentials, times, and differences of compared lines. Source: docs/operate/explain.md "As JSON". */
 import { hash } from 'node:crypto';
 import { proofTermsOf } from '../../../protocol/accepted-credentials.ts';
+import type { AccessToken } from '../../../protocol/access-token.ts';
 import type { RequestHeaders } from '../../../protocol/credentials.ts';
 import type { HttpSignature } from '../../../protocol/http-signature.ts';
 import type { Passport } from '../../../protocol/passport.ts';
-import { sameJwk } from '../../../protocol/public-key.ts';
+import { sameJwk, thumbprintOf } from '../../../protocol/public-key.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import { AUTHORIZATION_HEADER } from '../../../protocol/wire-names.ts';
 import { type Explanation, HEADER_LINE } from './explain.ts';
@@ -24,6 +25,12 @@ export function credentialMembers(explanation: Explanation, headers: RequestHead
   if (credentials.format === 'http-message-signatures') {
     return { readable: true, http_signature: signatureMembers(credentials.signature, explanation, show) };
   }
+  if (credentials.passport === undefined) {
+    const { proof, token } = credentials;
+    const isOfHolder = thumbprintOf(proof.jwk) === token.holderThumbprint;
+    const dpop = { sha256: sha256(proof.signingInput), of_holder: isOfHolder };
+    return { readable: true, token: tokenMembers(token, show), dpop };
+  }
   const passport = passportMembers(credentials.passport, show);
   if (credentials.format === 'dpop') {
     const { jwk, signingInput } = credentials.proof;
@@ -37,6 +44,10 @@ export function credentialMembers(explanation: Explanation, headers: RequestHead
     transcript: { bytes: transcriptBytes.byteLength, sha256: sha256(transcriptBytes) },
     signature: { bytes: signature.byteLength },
   };
+}
+
+function tokenMembers({ algorithm, issuer, keyId, sha256: ofJws, type }: AccessToken, show: Redaction) {
+  return { sha256: ofJws, key_id: show.text(keyId), algorithm, type, issuer: show.text(issuer) };
 }
 
 const sha256 = (bytes: Buffer): string => hash('sha256', bytes, 'base64url');

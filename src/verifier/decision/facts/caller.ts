@@ -3,9 +3,17 @@
  * verification: enough to deny on, never to allow on (docs/design/protocol.md, under the table). Provenance and context of a derived
  * key come from the bundle.
  */
-import type { BundleKey, ClientEntry, DerivedKey, KeyTable } from '../../../bundle/compile/snapshot.ts';
-import type { KeyBinding } from '../../../protocol/identifiers.ts';
+import type {
+  BundleKey,
+  ClientEntry,
+  DerivedKey,
+  KeyTable,
+  OAuthIssuer,
+} from '../../../bundle/compile/snapshot.ts';
+import type { AccessToken } from '../../../protocol/access-token.ts';
+import { isIdentifier, type KeyBinding } from '../../../protocol/identifiers.ts';
 import type { Attributes, Passport, PassportClaims } from '../../../protocol/passport.ts';
+import type { JsonObject } from '../../../protocol/strict-json.ts';
 
 export interface Caller {
   readonly issuer: string;
@@ -19,8 +27,8 @@ export interface Caller {
   readonly derivedKey: DerivedKey | undefined;
   /** The bundle's key that the passport's `kid` names; undefined when there is none. */
   readonly bundleKey: BundleKey | undefined;
-  /** The immutable object that source rules compare: the client with these claims, or the claims. */
-  readonly identity: ClientEntry | PassportClaims;
+  /** The immutable object that source rules compare: the client with these claims, the claims, or the access token. */
+  readonly identity: ClientEntry | PassportClaims | AccessToken;
 }
 
 const NO_ATTRIBUTES: Attributes = new Map();
@@ -86,4 +94,49 @@ function claimedCaller({ keyId, claims }: Passport, bundleKey: BundleKey | undef
     bundleKey,
     identity: claims,
   };
+}
+
+/** Undefined for a token of another issuer, or without the claims that name a caller. */
+export function callerOfToken(token: AccessToken, entry: OAuthIssuer | undefined): Caller | undefined {
+  if (entry === undefined) return undefined;
+  const { contextClaims, serviceMarker, subjectClaim, trustDomain } = entry;
+  const { claims, issuer, keyId } = token;
+  if (serviceMarker !== undefined && ownClaim(claims, serviceMarker.claim) !== serviceMarker.value)
+    return undefined;
+  const value = ownClaim(claims, subjectClaim);
+  const subject = `${subjectClaim}:${String(value)}`;
+  if (!isIdentifier(value) || !isIdentifier(subject)) return undefined;
+  return {
+    issuer,
+    trustDomain,
+    subject,
+    keyId,
+    keyBinding: 'software',
+    provenance: NO_ATTRIBUTES,
+    context: contextOf(claims, contextClaims),
+    derivedKey: undefined,
+    bundleKey: undefined,
+    identity: token,
+  };
+}
+
+function ownClaim(claims: JsonObject, name: string): unknown {
+  return Object.hasOwn(claims, name) ? claims[name] : undefined;
+}
+
+/** `scope` may have several values (RFC 8693 section 4.2); no other attribute has a space. */
+function contextOf(claims: JsonObject, names: readonly string[]): Attributes {
+  const context = new Map<string, string>();
+  for (const name of names) {
+    const value = ownClaim(claims, name);
+    const isSound = name === 'scope' ? isScope(value) : isIdentifier(value);
+    if (isSound) context.set(name, String(value));
+  }
+  return context;
+}
+
+const SCOPE = /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/;
+
+function isScope(value: unknown): boolean {
+  return typeof value === 'string' && SCOPE.test(value);
 }

@@ -6,6 +6,7 @@ import type { PublicKey } from '../../../protocol/public-key.ts';
 import type { Caller } from './caller.ts';
 import type { PassportCache } from './passport-cache.ts';
 import type { RequestFacts } from './request-facts.ts';
+import type { TokenCache } from './token-cache.ts';
 
 /** What a decision needs besides the request and the bundle. */
 export interface DecisionInputs {
@@ -13,7 +14,9 @@ export interface DecisionInputs {
   /** Maximum age of the bundle for `realtime` routes, seconds. */
   readonly realtimeStalenessSeconds: number;
   readonly passports: PassportCache;
-  /** Undefined: none are accepted. */
+  /** Default: none. */
+  readonly tokens?: TokenCache;
+  /** Default: none are accepted. */
   readonly dpopNonces?: Pick<DpopNonces, 'accepts'> | undefined;
 }
 
@@ -21,7 +24,7 @@ export interface DecisionInputs {
 export interface Evidence {
   route?: Route;
   credentials?: AcceptedCredentials;
-  /** Undefined also for an HTTP message signature of an unknown key. */
+  /** Undefined also for an HTTP message signature of an unknown key, and an access token of an unknown issuer or without a caller. */
   caller?: Caller;
   matchedRule?: SourceRule;
   /** The bundle is too old for the route, and a break-glass statement suspends its age. */

@@ -4,6 +4,7 @@
  * Source: RFC 9449 section 4.3, docs/design/protocol.md "DPoP".
  */
 import type { Route } from '../../../bundle/compile/snapshot.ts';
+import { tokenOf } from '../../../protocol/accepted-credentials.ts';
 import type { DpopCredentials } from '../../../protocol/credentials.ts';
 import type { DpopProof } from '../../../protocol/dpop-proof.ts';
 import { sameJwk } from '../../../protocol/public-key.ts';
@@ -48,10 +49,12 @@ export interface DpopPart {
 /** What the proof states of the request, in the order in which it is compared. */
 export function dpopParts(
   { authority, facts }: Evaluation,
-  { passport, proof }: DpopCredentials,
+  credentials: DpopCredentials,
 ): readonly DpopPart[] {
+  const { proof } = credentials;
+  const actual = required(tokenOf(credentials)).sha256;
   return [
-    { name: 'ath', signed: proof.tokenSha256, actual: passport.sha256 },
+    { name: 'ath', signed: proof.tokenSha256, actual },
     { name: 'method', signed: proof.method, actual: facts.method },
     { name: 'scheme', signed: proof.origin.scheme, actual: facts.scheme },
     { name: 'authority', signed: proof.origin.authority, actual: required(authority) },

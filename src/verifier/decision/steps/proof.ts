@@ -9,7 +9,8 @@ import type {
   IssuerEntry,
   IssuerKey,
 } from '../../../bundle/compile/snapshot.ts';
-import { proofTermsOf } from '../../../protocol/accepted-credentials.ts';
+import { type AcceptedCredentials, proofTermsOf } from '../../../protocol/accepted-credentials.ts';
+import type { TokenCredentials } from '../../../protocol/credentials.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
 import { importPublicKey } from '../../../protocol/import-public-key.ts';
 import { DERIVED_KEY_PASSPORT_TTL_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../../protocol/limits.ts';
@@ -20,6 +21,13 @@ import { subjectLiesInTrustDomain } from '../../../protocol/spiffe-id.ts';
 import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
 import { verifySignature } from '../../../protocol/verify-signature.ts';
 import { type Evaluation, required } from '../facts/evaluation.ts';
+import {
+  checkTokenAudience,
+  checkTokenClaims,
+  checkTokenKey,
+  checkTokenSignature,
+  checkTokenTimes,
+} from './access-token.ts';
 import { checkBlocked } from './blocked.ts';
 import { checkDpopNonce, checkDpopSignature } from './dpop-binding.ts';
 import { checkHttpSignature } from './signature-binding.ts';
@@ -29,9 +37,11 @@ const NO_GRACE_SECONDS = 0;
 /** The bundle has the key and it is valid now. The site's skew applies to the start of its validity, not to the end. */
 export function checkKey(evaluation: Evaluation): Denial | undefined {
   const { evidence, inputs, snapshot } = evaluation;
+  const credentials = required(evidence.credentials);
+  if (isToken(credentials)) return checkTokenKey(evaluation, credentials);
   const key = evidence.caller?.bundleKey;
   evaluation.key = key;
-  if (required(evidence.credentials).passport === undefined) evaluation.holder = key?.key;
+  if (credentials.passport === undefined) evaluation.holder = key?.key;
   return keyDenial(key, inputs.nowSeconds, required(snapshot).skewSeconds);
 }
 
@@ -59,11 +69,17 @@ export function keyDenial(
   return isExpired ? deny('invalid_request_proof', 'key_expired') : undefined;
 }
 
+function isToken(credentials: AcceptedCredentials): credentials is TokenCredentials {
+  return credentials.format === 'dpop' && credentials.passport === undefined;
+}
+
 function passportOf({ evidence }: Evaluation): Passport {
   return required(required(evidence.credentials).passport);
 }
 
 export function checkPassportSignature(evaluation: Evaluation): Denial | undefined {
+  const credentials = required(evaluation.evidence.credentials);
+  if (isToken(credentials)) return checkTokenSignature(evaluation, credentials);
   const passport = passportOf(evaluation);
   const verified = verifyPassport(passport, required(evaluation.key), evaluation);
   if (verified === undefined) return deny('invalid_request_proof', 'passport_signature');
@@ -99,6 +115,8 @@ function verifyPassport(
 const NO_HOLDER = { holder: undefined };
 
 export function checkClaims(evaluation: Evaluation): Denial | undefined {
+  const credentials = required(evaluation.evidence.credentials);
+  if (isToken(credentials)) return checkTokenClaims(evaluation, credentials);
   const { holder, key } = evaluation;
   const passport = passportOf(evaluation);
   return holder !== undefined && passportClaimsAllowed(passport, required(key), holder)
@@ -107,6 +125,8 @@ export function checkClaims(evaluation: Evaluation): Denial | undefined {
 }
 
 export function checkPassportTimes(evaluation: Evaluation): Denial | undefined {
+  const credentials = required(evaluation.evidence.credentials);
+  if (isToken(credentials)) return checkTokenTimes(evaluation, credentials);
   const { claims } = passportOf(evaluation);
   const key = required(evaluation.key);
   const { skewSeconds } = required(evaluation.snapshot);
@@ -125,6 +145,8 @@ export function checkPassportTimes(evaluation: Evaluation): Denial | undefined {
 }
 
 export function checkAudience(evaluation: Evaluation): Denial | undefined {
+  const credentials = required(evaluation.evidence.credentials);
+  if (isToken(credentials)) return checkTokenAudience(evaluation, credentials);
   const { claims } = passportOf(evaluation);
   return claims.audience === required(evaluation.evidence.route).audience
     ? undefined

@@ -1,4 +1,4 @@
-/** Until when a captured request must not be shown to others: its HTTP message signature could still be used. */
+/** Until when a captured request must not be shown to others: its HTTP message signature or DPoP proof could still be used. */
 import { expect, it } from '@jest/globals';
 import { MAX_SKEW_SECONDS } from '../../../../src/protocol/limits.ts';
 import { proofEndSeconds } from '../../../../src/verifier/explain/proof-end.ts';
@@ -20,3 +20,14 @@ it.each([
 });
 
 it('is undefined without Signature', () => expect(endOf({ 'signature-input': OURS })).toBeUndefined());
+
+const dpop = (claims: string) => `e30.${Buffer.from(claims).toString('base64url')}.AA`;
+
+it.each([
+  ['a DPoP proof', dpop(`{"iat":${ENDS - 60}}`), ENDS + MAX_SKEW_SECONDS],
+  ['one with an escape', dpop(`{"x":{"iat":1},"\\u0069at":${ENDS - 60}}`), ENDS + MAX_SKEW_SECONDS],
+  ['one without a time', dpop('{}'), Number.POSITIVE_INFINITY],
+  ['a damaged one', 'x', Number.POSITIVE_INFINITY],
+])('%s', (_, value, end) => {
+  expect(endOf({ dpop: value })).toBe(end);
+});
