@@ -39,7 +39,11 @@ type driverAnswer struct {
 }
 
 func drive(keyFile string) {
-	signer, err := Open(Options{KeyFile: keyFile})
+	proof := TranscriptV1
+	if os.Getenv("PROOFGATE_SDK_DRIVER_PROOF") == "http-message-signatures" {
+		proof = HTTPMessageSignatures
+	}
+	signer, err := Open(Options{KeyFile: keyFile, Proof: proof})
 	if err != nil {
 		panic(err)
 	}
@@ -78,7 +82,9 @@ func answerOf(signer *Signer, job driverJob) driverAnswer {
 	if err != nil {
 		panic(err)
 	}
-	transcript, _ := decodeBase64url(answer.Headers[1][1])
-	answer.Transcript = base64.StdEncoding.EncodeToString(transcript)
+	if signer.options.Proof == TranscriptV1 {
+		transcript, _ := decodeBase64url(answer.Headers[1][1])
+		answer.Transcript = base64.StdEncoding.EncodeToString(transcript)
+	}
 	return answer
 }

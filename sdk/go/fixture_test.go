@@ -16,6 +16,9 @@ import (
 	"testing"
 )
 
+// publicKeys has the newest key with each key ID.
+var publicKeys sync.Map
+
 // writeEnrolled writes a key as "proofgate enroll" leaves it, for an origin or several with spaces between them, and
 // returns the path of the key file.
 func writeEnrolled(t testing.TB, folder, origin, keyID string) string {
@@ -26,6 +29,7 @@ func writeEnrolled(t testing.TB, folder, origin, keyID string) string {
 	must(t, err)
 	keyFile := filepath.Join(folder, "key.pem")
 	must(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	publicKeys.Store(keyID, private.Public())
 	thumbprint := newEd25519Key(private).thumbprint
 	profile := func(method, routeID, template, body string) object {
 		route := object{
@@ -92,13 +96,14 @@ type arrived struct {
 	method, target, host string
 	header               http.Header
 	body                 []byte
-	transcript           map[string]string // nil without a proof
+	// Nil without a proof. Of an HTTP message that verifies, the same lines as far as it says them.
+	transcript map[string]string
 }
 
 // fits reports whether the transcript is for this request.
 func (a arrived) fits() bool {
 	content := sha256Base64url(a.body)
-	if len(a.body) == 0 && a.method != http.MethodPost {
+	if len(a.body) == 0 && a.method != http.MethodPost && a.header.Get("Content-Digest") == "" {
 		content = notBound
 	}
 	return a.transcript["method"] == a.method && a.transcript["target"] == a.target &&
@@ -125,6 +130,9 @@ func newRecorder(t testing.TB) *recorder {
 				name, value, _ := strings.Cut(line, "=")
 				a.transcript[name] = value
 			}
+		}
+		if a.header.Get("Signature-Input") != "" {
+			a.transcript = httpMessageOf(a)
 		}
 		r.mutex.Lock()
 		r.all = append(r.all, a)

@@ -37,6 +37,8 @@ type Options struct {
 	Profile string
 	// SignHeaders are names of headers to sign beyond those of the route.
 	SignHeaders []string
+	// Proof is the format of the proofs.
+	Proof Proof
 	// Warn gets warnings; nil means the standard logger.
 	Warn func(message string)
 }
@@ -72,7 +74,7 @@ func newJTI() (string, error) {
 	return encodeBase64url(random), err
 }
 
-// Sign sets the three credential headers of the request, in place of those that it has. Send it once, and sign a
+// Sign sets the credential headers of the request, in place of those that it has. Send it once, and sign a
 // repetition anew. The body is read from GetBody, which http.NewRequest sets for bytes and strings, or twice, such as an
 // *os.File. Its errors are of type *SigningError.
 func (s *Signer) Sign(request *http.Request) error {
@@ -136,11 +138,29 @@ func (s *Signer) sign(request *http.Request, c choice, body bodyDigest) error {
 	if err != nil {
 		return err
 	}
-	removeCredentials(request.Header)
+	s.removeProof(request.Header)
 	for _, line := range signed {
+		removeHeader(request.Header, lowerASCII(line[0]))
 		request.Header.Set(line[0], line[1])
 	}
 	return nil
+}
+
+// removeProof leaves a request that no verifier accepts.
+func (s *Signer) removeProof(headers http.Header) {
+	removeCredentials(headers)
+	if s.options.Proof == HTTPMessageSignatures {
+		removeHeader(headers, "signature")
+		removeHeader(headers, "signature-input")
+	}
+}
+
+func removeHeader(headers http.Header, lowerName string) {
+	for name := range headers {
+		if lowerASCII(name) == lowerName {
+			delete(headers, name)
+		}
+	}
 }
 
 func (s *Signer) credentials(headers http.Header, c choice, body bodyDigest) ([][2]string, error) {
@@ -149,12 +169,15 @@ func (s *Signer) credentials(headers http.Header, c choice, body bodyDigest) ([]
 	if err != nil {
 		return nil, err
 	}
+	if !c.route.hasOwnAuthorization && hasAuthorization(headers) {
+		return nil, failf("header_reserved", "the passport of this profile travels in Authorization; a route with passport_header allows both")
+	}
+	if s.options.Proof == HTTPMessageSignatures {
+		return s.httpMessage(headers, c, body, now, jti)
+	}
 	pass, err := c.loaded.passportFor(c.profiles, c.route, now, s.newJTI)
 	if err != nil {
 		return nil, err
-	}
-	if !c.route.hasOwnAuthorization && hasAuthorization(headers) {
-		return nil, failf("header_reserved", "the passport of this profile travels in Authorization; a route with passport_header allows both")
 	}
 	signedHeaders, err := selectSignedHeaders(headers, c.route, s.options.SignHeaders)
 	if err != nil {

@@ -1,6 +1,7 @@
 package proofgate
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"sort"
@@ -18,17 +19,26 @@ type bodyDigest struct {
 	length int64
 }
 
-var noBodySHA256 = sha256Base64url(nil)
+// sum also knows the hash of no body.
+func (b bodyDigest) sum() [32]byte {
+	if b.length == 0 {
+		return sha256.Sum256(nil)
+	}
+	return b.sha256
+}
+
+// isBodyBound reports whether a proof must bind this body.
+func isBodyBound(method, rule string, body bodyDigest) bool {
+	isBodyBearing := method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+	return rule == "bound" && (body.length > 0 || isBodyBearing)
+}
 
 func contentSHA256(method, rule string, body bodyDigest) string {
-	isBodyBearing := method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
-	if rule != "bound" || (body.length == 0 && !isBodyBearing) {
+	if !isBodyBound(method, rule, body) {
 		return notBound
 	}
-	if body.length == 0 {
-		return noBodySHA256
-	}
-	return encodeBase64url(body.sha256[:])
+	sum := body.sum()
+	return encodeBase64url(sum[:])
 }
 
 // selectSignedHeaders returns the headers of the route and of the caller, sorted.
@@ -56,12 +66,7 @@ func selectSignedHeaders(given http.Header, route *routeProfile, extra []string)
 }
 
 func oneValue(given http.Header, name string) (string, error) {
-	var values []string
-	for key, lines := range given {
-		if lowerASCII(key) == name {
-			values = append(values, lines...)
-		}
-	}
+	values := linesOf(given, name)
 	switch len(values) {
 	case 0:
 		return "", failf("header_missing", "the header %s must be signed and is not given", name)

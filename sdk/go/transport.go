@@ -90,7 +90,7 @@ func (t *Transport) signedCopy(request *http.Request) (*Signer, *http.Request, e
 		// Called once for each attempt of http.Transport, before it writes, on HTTP/1 and HTTP/2. An earlier attempt
 		// writes no more. Without a new proof the request is sent without credentials, and denied.
 		if attempts++; attempts > 1 && signer.sign(copied, chosen, body) != nil {
-			removeCredentials(copied.Header)
+			signer.removeProof(copied.Header)
 		}
 	}}
 	traced := copied.WithContext(httptrace.WithClientTrace(request.Context(), trace))

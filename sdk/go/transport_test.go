@@ -246,13 +246,19 @@ func TestKeepsTheAuthorizationOfTheApplicationWhereTheRouteSaysSo(t *testing.T) 
 
 // http.Transport sends a GET again when the server closes a reused connection without an answer.
 func TestSignsAnAttemptOnAnotherConnectionAnew(t *testing.T) {
+	for name, proof := range proofs {
+		t.Run(name, func(t *testing.T) { signsAnAttemptOnAnotherConnectionAnew(t, proof) })
+	}
+}
+
+func signsAnAttemptOnAnotherConnectionAnew(t *testing.T, proof Proof) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()
-	var proofs sync.Map
+	var sent sync.Map
 	var requests atomic.Int32
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, isTwice := proofs.LoadOrStore(r.Header.Get("X-Proofgate-Signature"), true); isTwice {
+		if _, isTwice := sent.LoadOrStore(proofIn(r.Header), true); isTwice {
 			t.Error("one proof was sent twice")
 		}
 		if requests.Add(1) == 2 {
@@ -263,7 +269,7 @@ func TestSignsAnAttemptOnAnotherConnectionAnew(t *testing.T) {
 	go server.Serve(listener)
 	defer server.Close()
 	origin := "http://" + listener.Addr().String()
-	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), origin, "dk_1")}}
+	client := &http.Client{Transport: transportOf(t, writeEnrolled(t, t.TempDir(), origin, "dk_1"), proof)}
 	for i := 0; i < 2; i++ {
 		response, err := client.Get(origin + "/v1/a")
 		if status := statusOf(t, response, err); status != 200 {
@@ -309,7 +315,7 @@ func (f *failing) serve(connection *net.TCPConn, fail func(*net.TCPConn, *http.R
 			return
 		}
 		f.mutex.Lock()
-		f.proofs = append(f.proofs, request.Header.Get("X-Proofgate-Signature"))
+		f.proofs = append(f.proofs, proofIn(request.Header))
 		fails := count > 1 && !f.hasFailed
 		f.hasFailed = f.hasFailed || fails
 		f.mutex.Unlock()
@@ -323,6 +329,12 @@ func (f *failing) serve(connection *net.TCPConn, fail func(*net.TCPConn, *http.R
 }
 
 func TestSendsNoProofTwice(t *testing.T) {
+	for name, proof := range proofs {
+		t.Run(name, func(t *testing.T) { sendsNoProofTwice(t, proof) })
+	}
+}
+
+func sendsNoProofTwice(t *testing.T, proof Proof) {
 	answer := func(status int) func(*net.TCPConn, *http.Request) {
 		return func(c *net.TCPConn, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
@@ -343,7 +355,9 @@ func TestSendsNoProofTwice(t *testing.T) {
 			origin := "http://" + server.Addr().String()
 			base := &http.Transport{ResponseHeaderTimeout: 100 * time.Millisecond}
 			defer base.CloseIdleConnections()
-			client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), origin, "dk_1"), Base: base}}
+			transport := transportOf(t, writeEnrolled(t, t.TempDir(), origin, "dk_1"), proof)
+			transport.Base = base
+			client := &http.Client{Transport: transport}
 			for i := 0; i < 3; i++ {
 				request, err := http.NewRequest(method, origin+"/v1/a", strings.NewReader(strings.Repeat("x", 1<<16)))
 				must(t, err)
@@ -372,13 +386,22 @@ func TestSendsNoProofTwice(t *testing.T) {
 
 // An attempt that cannot be signed anew goes without credentials, and is denied: it never repeats a proof.
 func TestRepeatsNoProofWhenTheKeyHasEnded(t *testing.T) {
+	for name, proof := range proofs {
+		t.Run(name, func(t *testing.T) { repeatsNoProofWhenTheKeyHasEnded(t, proof) })
+	}
+}
+
+func repeatsNoProofWhenTheKeyHasEnded(t *testing.T, proof Proof) {
 	server := newFailing(t, func(*net.TCPConn, *http.Request) {})
 	origin := "http://" + server.Addr().String()
-	signer, err := Open(Options{KeyFile: writeEnrolled(t, t.TempDir(), origin, "dk_1")})
+	signer, err := Open(Options{KeyFile: writeEnrolled(t, t.TempDir(), origin, "dk_1"), Proof: proof})
 	must(t, err)
 	made := 0
+	if proof == HTTPMessageSignatures {
+		made = 1
+	}
 	signer.newJTI = func() (string, error) {
-		// Those of the passport and of two requests.
+		// Those of the passport, if there is one, and of two requests.
 		if made++; made > 3 {
 			return "", errors.New("no entropy")
 		}

@@ -3,10 +3,12 @@
 import base64
 import contextlib
 import datetime
+import functools
 import hashlib
 import ipaddress
 import json
 import os
+import re
 import socket
 import socketserver
 import ssl
@@ -24,6 +26,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from proofgate._keys import SigningKey, encode_base64url
+
+
+# Of the newest key with this key ID.
+PUBLIC_KEYS = {}
 
 
 def write_private(path, text):
@@ -60,6 +66,7 @@ def profiles(origin):
 def write_enrolled(folder, signing_profiles, key_id="dk_1", **derived):
     """A key as `proofgate enroll` leaves it; returns the path of the key file and the key."""
     key = Ed25519PrivateKey.generate()
+    PUBLIC_KEYS[key_id] = key.public_key()
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode("ascii")
     state = {
         "format": "proofgate.enrollment-state/v1",
@@ -110,28 +117,60 @@ def install_pair(folder, number, signing_profiles):
 class Arrived:
     """A request as the server got it."""
 
-    def __init__(self, method, target, headers, body):
+    def __init__(self, method, scheme, target, headers, body):
         self.method = method
+        self.scheme = scheme
         self.target = target
         self.headers = headers
         self.body = body
 
-    @property
+    @functools.cached_property
     def transcript(self):
+        """Lines of the transcript; of an HTTP message that verifies, the same lines as far as it says them."""
         text = self.headers.get("x-proofgate-transcript")
         if text is None:
-            return None
+            return self._http_message()
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("ascii")
         return dict(line.split("=", 1) for line in data.split("\n")[1:-1])
 
+    def _http_message(self):
+        if self.headers.get("signature-input") is None:
+            return None
+        params = self._only("signature-input")[len("sig=") :]
+        names = re.findall('"([^"]+)"', params.partition(")")[0])
+        derived = {"@method": self.method, "@target-uri": f"{self.scheme}://{self.headers['host']}{self.target}"}
+        lines = [(name, derived[name] if name in derived else self._only(name)) for name in names]
+        base = "".join(f'"{name}": {value}\n' for name, value in lines) + f'"@signature-params": {params}'
+        stated = dict(re.findall(r';([a-z]+)="?([^";]+)', params))
+        signature = base64.b64decode(self._only("signature")[len("sig=:") : -1])
+        PUBLIC_KEYS[stated["keyid"]].verify(signature, base.encode("ascii"))
+        assert {*derived} <= {*names} and ("content-type" in names) == (
+            "content-digest" in names and "content-type" in self.headers
+        )
+        digest = dict(lines).get("content-digest", "")[len("sha-256=:") : -1]
+        return {
+            "jti": stated["nonce"],
+            "key-id": stated["keyid"],
+            "method": self.method,
+            "target": self.target,
+            "authority": self.headers["host"],
+            "content-sha256": encode_base64url(base64.b64decode(digest)) or "-",
+            "route-id": "uploads" if self.target == "/v1/uploads" else "other",
+        }
+
+    def _only(self, name):
+        [value] = self.headers.get_all(name)
+        return value
+
     @property
     def fits(self):
-        """Whether the transcript is for this request."""
+        """Whether the proof is for this request."""
         lines = self.transcript
         if lines is None:
             return False
         digest = encode_base64url(hashlib.sha256(self.body).digest())
-        content = digest if self.body or self.method in ("POST", "PUT", "PATCH") else "-"
+        is_bound = self.body or self.method in ("POST", "PUT", "PATCH") or "content-digest" in self.headers
+        content = digest if is_bound else "-"
         return (
             lines["method"] == self.method
             and lines["target"] == self.target
@@ -159,7 +198,8 @@ class Server:
 
             def respond(self):
                 body = self.rfile.read(int(self.headers.get("content-length", "0")))
-                arrived = Arrived(self.command, self.path, self.headers, body)
+                scheme = server.origin.partition(":")[0]
+                arrived = Arrived(self.command, scheme, self.path, self.headers, body)
                 server.arrived.append(arrived)
                 answer = server.answer(arrived)
                 if answer is None:

@@ -8,6 +8,7 @@ import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { parseRequestUrl } from '../../../src/caller/request-url.ts';
 import { RequestSigner } from '../../../src/caller/sign/request-signer.ts';
+import { PROOF_FORMATS, type ProofFormat } from '../../../src/protocol/proof-format.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file.ts';
 import { decide } from '../../../src/verifier/decision/decide.ts';
@@ -56,6 +57,7 @@ const content: BundleContent = {
   routes: ROUTES.map((each) => ({
     ...each,
     resource: 'orders',
+    accepted_proofs: [...PROOF_FORMATS],
     freshness_class: 'bounded' as const,
     max_staleness_seconds: 86_400,
   })),
@@ -86,15 +88,16 @@ const keyFile = writeEnrolledKey(folder, 'billing', {
 });
 
 let snapshot: Snapshot | undefined;
-let reference: readonly SdkAnswer[] = [];
+const reference = new Map<ProofFormat, readonly SdkAnswer[]>();
 beforeAll(async () => {
   snapshot = await compileBundle(content, { file: 'bundle', head: 'A'.repeat(43) });
-  reference = signWithEngine();
+  for (const proof of PROOF_FORMATS) reference.set(proof, signWithEngine(proof));
 });
 
-function signWithEngine(): readonly SdkAnswer[] {
+function signWithEngine(proof: ProofFormat): readonly SdkAnswer[] {
   let current: SdkJob | undefined;
   const signer = new RequestSigner({
+    proof,
     nowMs: () => (current?.now ?? 0) * 1000,
     newJti: () => current?.jti ?? '',
   });
@@ -112,7 +115,10 @@ function signWithEngine(): readonly SdkAnswer[] {
     if (signed.kind === 'failed')
       return { id: job.id, headers: [], transcript_base64: '', error: signed.code };
     const lines = signed.headers.reveal().map(({ name, value }) => [name, value] as const);
-    const transcript = Buffer.from(credentialsOf(signed).transcript, 'base64url');
+    const transcript = Buffer.from(
+      proof === 'transcript-v1' ? credentialsOf(signed).transcript : '',
+      'base64url',
+    );
     return { id: job.id, headers: lines, transcript_base64: transcript.toString('base64') };
   });
 }
@@ -145,6 +151,7 @@ function factsOf(job: SdkJob, credentials: SdkAnswer['headers']): RequestFacts {
       lines: () => all.map(({ name, value }) => [name, value]),
     },
     body: body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: body },
+    removesHttpSignatures: true,
   };
 }
 
@@ -166,22 +173,26 @@ function verdictsOn(answers: readonly SdkAnswer[]): ReadonlyMap<string, number> 
   return counts;
 }
 
-it(`has requests of every kind, and the verifier accepts what the engine signs (seed ${SEED})`, () => {
-  const codes = new Set(reference.flatMap(({ error }) => error ?? []));
-  expect([...codes].sort()).toEqual([
-    'header_invalid',
-    'header_missing',
-    'header_repeated',
-    'method_invalid',
-    'origin_not_allowed',
-    'profile_not_found',
-    'url_invalid',
-    'url_not_canonical',
-  ]);
-  const verdicts = verdictsOn(reference);
-  expect([...verdicts.keys()].sort()).toEqual(['not signed', 'verified']);
-  expect(verdicts.get('verified')).toBeGreaterThan(0.9 * COUNT);
-});
+it.each(PROOF_FORMATS)(
+  `has requests of every kind, and the verifier accepts %s of the engine (seed ${SEED})`,
+  (proof) => {
+    const answers = reference.get(proof) ?? [];
+    const codes = new Set(answers.flatMap(({ error }) => error ?? []));
+    expect([...codes].sort()).toEqual([
+      'header_invalid',
+      'header_missing',
+      'header_repeated',
+      'method_invalid',
+      'origin_not_allowed',
+      'profile_not_found',
+      'url_invalid',
+      'url_not_canonical',
+    ]);
+    const verdicts = verdictsOn(answers);
+    expect([...verdicts.keys()].sort()).toEqual(['not signed', 'verified']);
+    expect(verdicts.get('verified')).toBeGreaterThan(0.9 * COUNT);
+  },
+);
 
 describe.each(SDK_DRIVERS.map((driver) => [driver.language, driver] as const))('%s', (_, driver) => {
   if (driver.missing !== undefined) {
@@ -190,10 +201,11 @@ describe.each(SDK_DRIVERS.map((driver) => [driver.language, driver] as const))('
   }
   beforeAll(() => driver.prepare(), PREPARE_TIMEOUT_MS);
 
-  it('makes the same transcripts, headers and errors', async () => {
-    const answers = await driver.sign(keyFile, jobs);
-    const differing = answers.filter((answer, i) => JSON.stringify(answer) !== JSON.stringify(reference[i]));
-    expect(differing.slice(0, 3).map(({ id }) => [jobs[id], answers[id], reference[id]])).toEqual([]);
-    expect(verdictsOn(answers)).toEqual(verdictsOn(reference));
+  it.each(PROOF_FORMATS)('makes the same headers and errors with %s', async (proof) => {
+    const expected = reference.get(proof) ?? [];
+    const answers = await driver.sign(keyFile, jobs, proof);
+    const differing = answers.filter((answer, i) => JSON.stringify(answer) !== JSON.stringify(expected[i]));
+    expect(differing.slice(0, 3).map(({ id }) => [jobs[id], answers[id], expected[id]])).toEqual([]);
+    expect(verdictsOn(answers)).toEqual(verdictsOn(expected));
   });
 });

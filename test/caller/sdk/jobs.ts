@@ -15,6 +15,7 @@ export interface SdkJob {
 export interface SdkAnswer {
   readonly id: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Empty with HTTP message signatures. */
   readonly transcript_base64: string;
   /** The stable code when the request could not be signed. */
   readonly error?: string;

@@ -9,6 +9,6 @@ const itRuns = MISSING_PYTHON === undefined ? it : it.skip;
 
 itRuns('passes its own tests with httpx and requests', () => {
   const args = ['-W', 'error::ResourceWarning', '-m', 'unittest', 'discover', '-s', 'tests'];
-  const ended = spawnSync('python3', args, { cwd: SDK, env: PYTHON_ENV, encoding: 'utf8', timeout: 120_000 });
+  const ended = spawnSync('python3', args, { cwd: SDK, env: PYTHON_ENV, encoding: 'utf8', timeout: 240_000 });
   expect(ended.stderr).toMatch(/\nRan \d\d tests in .*\n\nOK\n$/);
 });

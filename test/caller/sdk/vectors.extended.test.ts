@@ -4,14 +4,15 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { parseRequestUrl } from '../../../src/caller/request-url.ts';
 import { decodeBase64url } from '../../../src/protocol/base64url.ts';
 import { pathOf } from '../../../src/protocol/request-target.ts';
 import { signingKeyOf } from '../../../src/protocol/signing.ts';
 import { verifySignature } from '../../../src/protocol/verify-signature.ts';
-import { writeBrokerKey } from '../../support/caller/key-files.ts';
+import { writeBrokerKey, writeEnrolledKey } from '../../support/caller/key-files.ts';
 import { PREPARE_TIMEOUT_MS, SDK_DRIVERS } from '../../support/caller/sdk-drivers.ts';
-import { KEYS, SIGNING } from '../../support/protocol/published-vectors.ts';
-import type { SigningVector } from '../../vectors/make/format.ts';
+import { HTTP_MESSAGES, KEYS, SIGNING } from '../../support/protocol/published-vectors.ts';
+import type { HttpMessageVector, SigningVector } from '../../vectors/make/format.ts';
 import type { SdkJob } from './jobs.ts';
 
 interface TargetVectors {
@@ -55,6 +56,38 @@ function jobOf({ issued_at, jti, request }: SigningVector): SdkJob {
   return { id: 1, method, url, headers, body_base64, now: issued_at, jti };
 }
 
+/** A profile that fits the vector's request alone, in an enrollment. */
+function enrolledKeyOf({ also_signed, auth_site, key, key_id, nonce, request, route }: HttpMessageVector) {
+  const { authority, scheme, target } = request;
+  const { origin } = parseRequestUrl(`${scheme}://${authority}${target}`);
+  return writeEnrolledKey(folder, `http-${nonce}`, {
+    ...{ key: keyNamed(key), authSite: auth_site, key_id, expiresAt: '2099-01-01T00:00:00Z' },
+    ...{ issuer: 'https://control.shop.example', trust_domain: 'shop.example', subject: 'client:reporting' },
+    profiles: [
+      {
+        ...route,
+        signed_headers: [...route.signed_headers, ...also_signed],
+        method: request.method,
+        path_template: pathOf(target),
+        origins: [origin],
+      },
+    ],
+  });
+}
+
+function httpJobOf({ created, nonce, request }: HttpMessageVector): SdkJob {
+  const { authority, body_base64, headers, method, scheme, target } = request;
+  return {
+    id: 1,
+    method,
+    url: `${scheme}://${authority}${target}`,
+    headers,
+    body_base64,
+    now: created,
+    jti: nonce,
+  };
+}
+
 function signedAuthority({ transcript }: SigningVector): string {
   return /^authority=(.*)$/m.exec(transcript)?.[1] ?? '';
 }
@@ -83,6 +116,59 @@ describe.each(SDK_DRIVERS.map((driver) => [driver.language, driver] as const))('
     // ES256 signatures are different each time.
     const expected = { ...vector.headers, 'X-Proofgate-Signature': headers['X-Proofgate-Signature'] };
     expect(headers).toEqual(key.asymmetricKeyType === 'ed25519' ? vector.headers : expected);
+  });
+
+  it.each(HTTP_MESSAGES.map((vector) => [vector.name, vector] as const))(
+    'HTTP messages: %s',
+    async (_name, vector) => {
+      const key = keyNamed(vector.key);
+      const [answer] = await driver.sign(
+        enrolledKeyOf(vector),
+        [httpJobOf(vector)],
+        'http-message-signatures',
+      );
+      const { Signature = '', ...others } = Object.fromEntries(answer?.headers ?? []);
+      const { Signature: expected, ...expectedOthers } = vector.headers;
+      expect([answer?.error, others]).toEqual([undefined, expectedOthers]);
+      const signature = Buffer.from(Signature.slice('sig=:'.length), 'base64');
+      const base = Buffer.from(vector.signature_base);
+      expect(verifySignature(signingKeyOf(key).publicKey, base, signature)).toBe(true);
+      // ES256 signatures are different each time.
+      if (key.asymmetricKeyType === 'ed25519') expect(Signature).toBe(expected);
+    },
+  );
+
+  it('rejects what no verifier accepts as an HTTP message', async () => {
+    const [vector] = HTTP_MESSAGES;
+    if (vector === undefined) throw new Error('no vector');
+    const job = { ...httpJobOf(vector), url: 'https://api.shop.example/v1/orders/17' };
+    const own = ['Signature-Input', vector.headers['Signature-Input']] as const;
+    const jobs: readonly SdkJob[] = [
+      job,
+      { ...job, url: `${job.url}?` },
+      { ...job, url: `${job.url}??` },
+      { ...job, headers: [['signature', 'keyId="app"']] },
+      { ...job, headers: [['Signature-Input', 'app=("@method");created=1']] },
+      { ...job, headers: [['Signature-Input', `${own[1]}, app=("@method")`]] },
+      { ...job, headers: [own, ['signature-input', 'app=("@method")']] },
+      { ...job, headers: [own] },
+      { ...job, headers: [['Authorization', 'Bearer x']] },
+    ];
+    const answers = await driver.sign(enrolledKeyOf(vector), jobs, 'http-message-signatures');
+    expect(answers.map(({ error }) => error ?? 'signed')).toEqual([
+      ...['signed', 'url_not_canonical', 'signed'],
+      ...['header_reserved', 'header_reserved', 'header_reserved', 'header_reserved'],
+      ...['signed', 'header_reserved'],
+    ]);
+    const [passports] = SIGNING;
+    if (passports === undefined) throw new Error('no vector');
+    const brokerKey = writeBrokerKey(folder, 'no-key-id', {
+      key: keyNamed(passports.holder_key),
+      passports: [passports.passport.jws],
+      profileDocuments: [anyPathProfile(passports)],
+    });
+    const [answer] = await driver.sign(brokerKey, [job], 'http-message-signatures');
+    expect(answer?.error).toBe('key_id_missing');
   });
 
   it('accepts canonical targets and rejects the others', async () => {

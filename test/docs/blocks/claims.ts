@@ -108,6 +108,11 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Health and readiness': [shown('verifier', 'not_ready')],
     'Audit events': [loaded({ as: 'audit-gap' }), loaded({ as: 'logrotate' })],
   },
+  'docs/operate/http-message-signatures.md': {
+    Python: [held('test/caller/foreign-signers.extended.test.ts')],
+    'Node.js': [held('test/caller/foreign-signers.extended.test.ts')],
+    'openssl and curl': [held('test/caller/foreign-signers.extended.test.ts')],
+  },
   'docs/operate/explain.md': {
     'explain: why a request was allowed or denied': [pasted('signing'), shown('signing', 'explain_tampered')],
     'The input': [copied('signing', 'capture-as-documented.json')],

@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { ProofFormat } from '../../../src/protocol/proof-format.ts';
 import type { SdkAnswer, SdkJob } from '../../caller/sdk/jobs.ts';
 
 export interface SdkDriver {
@@ -24,8 +25,8 @@ export interface SdkDriver {
   readonly missing: string | undefined;
   /** Compiles, where the language needs it; once. */
   prepare(): Promise<void>;
-  /** @param keyFile with its state beside it */
-  sign(keyFile: string, jobs: readonly SdkJob[]): Promise<readonly SdkAnswer[]>;
+  /** @param keyFile with its state beside it @param proof default: transcript-v1 */
+  sign(keyFile: string, jobs: readonly SdkJob[], proof?: ProofFormat): Promise<readonly SdkAnswer[]>;
 }
 
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
@@ -46,8 +47,8 @@ function pythonDriver(): SdkDriver {
     language: 'Python',
     missing: MISSING_PYTHON,
     prepare: async () => undefined,
-    sign: (keyFile, jobs) =>
-      runDriver(['python3', pathOf('../../caller/sdk/drivers/driver.py'), keyFile], jobs, PYTHON_ENV),
+    sign: (keyFile, jobs, proof = 'transcript-v1') =>
+      runDriver(['python3', pathOf('../../caller/sdk/drivers/driver.py'), keyFile, proof], jobs, PYTHON_ENV),
   };
 }
 
@@ -81,7 +82,10 @@ function goDriver(): SdkDriver {
       });
       await built;
     },
-    sign: (keyFile, jobs) => runDriver([program], jobs, { ...GO_ENV, PROOFGATE_SDK_DRIVER_KEY: keyFile }),
+    sign: (keyFile, jobs, proof = 'transcript-v1') => {
+      const driver = { PROOFGATE_SDK_DRIVER_KEY: keyFile, PROOFGATE_SDK_DRIVER_PROOF: proof };
+      return runDriver([program], jobs, { ...GO_ENV, ...driver });
+    },
   };
 }
 
@@ -140,7 +144,8 @@ function javaDriver(): SdkDriver {
     prepare: async () => {
       program = await javaProgram();
     },
-    sign: (keyFile, jobs) => runDriver(['java', ...program, 'example.proofgate.Driver', keyFile], jobs),
+    sign: (keyFile, jobs, proof = 'transcript-v1') =>
+      runDriver(['java', ...program, 'example.proofgate.Driver', keyFile, proof], jobs),
   };
 }
 
@@ -149,8 +154,8 @@ function nodeDriver(): SdkDriver {
     language: 'Node',
     missing: undefined,
     prepare: async () => undefined,
-    sign: (keyFile, jobs) =>
-      runDriver([process.execPath, pathOf('../../caller/sdk/drivers/driver.mjs'), keyFile], jobs),
+    sign: (keyFile, jobs, proof = 'transcript-v1') =>
+      runDriver([process.execPath, pathOf('../../caller/sdk/drivers/driver.mjs'), keyFile, proof], jobs),
   };
 }
 

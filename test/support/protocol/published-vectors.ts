@@ -6,6 +6,7 @@ import type { BodyState } from '../../../src/verifier/decision/facts/request-fac
 import type {
   BundleVector,
   Expected,
+  HttpMessageVector,
   KeyVector,
   ReceivedRequest,
   ReplayVector,
@@ -19,6 +20,7 @@ export const FILE_NAMES = [
   'keys.json',
   'bundles.json',
   'signing.json',
+  'http-message-signatures.json',
   'requests-allowed.json',
   'requests-denied.json',
   'replay.json',
@@ -47,6 +49,9 @@ export function readVectors(name: FileName): unknown {
 export const KEYS = (readVectors('keys.json') as { readonly keys: readonly KeyVector[] }).keys;
 export const SIGNING = (readVectors('signing.json') as { readonly signing: readonly SigningVector[] })
   .signing;
+export const HTTP_MESSAGES = (
+  readVectors('http-message-signatures.json') as { readonly http_messages: readonly HttpMessageVector[] }
+).http_messages;
 export const ALLOWED = requestsOf('requests-allowed.json');
 export const DENIED = requestsOf('requests-denied.json');
 export const REPLAY = (readVectors('replay.json') as { readonly replay: readonly ReplayVector[] }).replay;

@@ -4,6 +4,7 @@ import { TABLE } from '../../support/cases/table.ts';
 import { ALL_TEST_KEYS } from '../../support/fixtures/test-keys.ts';
 import { bundleVectors } from './bundle-vectors.ts';
 import { type KeyVector, VECTOR_FORMAT } from './format.ts';
+import { httpMessageVectors } from './http-message-vectors.ts';
 import { RECEIPT_KEY, receiptVectors } from './receipt-vectors.ts';
 import { replayVectors } from './replay-vectors.ts';
 import { requestVectorOf } from './request-vectors.ts';
@@ -19,6 +20,14 @@ export function vectorFiles(): ReadonlyMap<string, string> {
       fileOf('keys', 'TEST KEYS. Their private halves are public: trust none of them.', keyVectors()),
     ],
     ['bundles.json', fileOf('bundles', 'What requests are judged by.', bundleVectors())],
+    [
+      'http-message-signatures.json',
+      fileOf(
+        'http_messages',
+        'From a derived key and a request to the headers of RFC 9421.',
+        httpMessageVectors(),
+      ),
+    ],
     ['signing.json', fileOf('signing', 'From keys and a request to the three headers.', signingVectors())],
     [
       'requests-allowed.json',

@@ -133,4 +133,28 @@ export interface SigningVector {
   readonly replay_identifier: string;
 }
 
+/** From a derived key and a request to the headers of an HTTP message signature, byte for byte where the key is Ed25519. */
+export interface HttpMessageVector {
+  readonly name: string;
+  /** Name of the derived key. */
+  readonly key: string;
+  readonly key_id: string;
+  readonly auth_site: string;
+  readonly route: SigningVector['route'];
+  readonly request: SigningVector['request'];
+  /** Header names that the caller signs beside those that the route wants. */
+  readonly also_signed: readonly string[];
+  readonly nonce: string;
+  readonly created: number;
+  readonly expires: number;
+  /** Its last line has no line feed. */
+  readonly signature_base: string;
+  /** To set on the request, in place of its own. */
+  readonly headers: {
+    readonly 'Content-Digest'?: string;
+    readonly 'Signature-Input': string;
+    readonly Signature: string;
+  };
+}
+
 export const VECTOR_FORMAT = 'proofgate.vectors/v1';

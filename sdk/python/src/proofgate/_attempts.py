@@ -49,18 +49,18 @@ def _set_trace(request: "httpx.Request", trace: Any, given: Any) -> None:
     request.extensions = {**request.extensions, "trace": trace}
 
 
-def signed_for_each_attempt(headers: Any, credentials: Callable[[], Any]) -> Any:
+def signed_for_each_attempt(headers: Any, credentials: Callable[[], Any], proof_header: str) -> Any:
     """Headers of requests with credentials. urllib3 copies them for each attempt, and gets new ones from the second on."""
     plain = getattr(headers, "plain", type(headers))
     copies: List[Any] = []
 
     class Signed(plain):  # type: ignore[misc, valid-type]
         def signed_anew(self) -> Any:
-            return signed_for_each_attempt(self, credentials)
+            return signed_for_each_attempt(self, credentials, proof_header)
 
         def copy(self) -> Any:
             copied = Signed(self.items())
-            if "x-proofgate-signature" in self:
+            if proof_header in self:
                 copies.append(None)
                 if len(copies) > 1:
                     copied.update(credentials())

@@ -16,6 +16,7 @@ from ._attempts import (
     trace_sending_async,
 )
 from ._denial import ClockCheck, denial_of
+from ._http_signature import covers_digest
 from ._request_url import normalize_authority
 from ._signer import SignedRequest, Signer, is_credential, without_credentials
 from ._transcript import Body, BodyDigest, Header
@@ -112,7 +113,7 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
 
         def check(request: Any) -> None:
             headers = {name.lower(): value for name, value in request.headers}
-            if b"x-proofgate-signature" in headers:
+            if self._signer._proof_header.encode("ascii") in headers:
                 return
             target = headers[b"host"] + request.url.target
             url = f"{request.url.scheme.decode('ascii')}://{target.decode('ascii')}"
@@ -166,15 +167,15 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         def credentials() -> Any:
             return self._signer.sign(method, url, headers=headers, body=body).headers
 
-        request.headers = signed_for_each_attempt(request.headers, credentials)
+        request.headers = signed_for_each_attempt(request.headers, credentials, self._signer._proof_header)
 
     def _on_response(self, response: Any, sent_at: float, options: Any, copied: Any) -> Any:
         """`copied` is the request of which requests makes that of a redirect."""
         self._clock.check(response, sent_at)
         request = response.request
-        is_signed = "x-proofgate-signature" in request.headers
+        is_signed = self._signer._proof_header in request.headers
         if response.is_redirect:
-            _remove_credentials(request.headers)
+            self._remove_proof(request.headers)
             self._check_redirect(response, copied)
         if is_signed or response.status_code != 401 or denial_of(response) is None:
             return response
@@ -185,6 +186,14 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         answer.request = again
         answer.history.append(response)
         return self._on_response(answer, sent_at, options, copied)
+
+    def _remove_proof(self, headers: Any) -> None:
+        _remove_credentials(headers)
+        if self._signer._proof_header != "signature-input":
+            return
+        covers = covers_digest(headers.pop("signature-input", ""))
+        for name in ("signature", *(["content-digest"] if covers else [])):
+            headers.pop(name, None)
 
     def _check_redirect(self, response: Any, copied: Any) -> None:
         """Lets a redirect fail that must not be followed, when it is followed."""
@@ -207,7 +216,8 @@ if httpx:
         """
 
         def __init__(self, headers: List[Header], signed: SignedRequest) -> None:
-            super().__init__(headers)
+            names = {name.lower() for name, _ in signed.headers}
+            super().__init__([(name, value) for name, value in headers if name.lower() not in names])
             self._credentials = [(n.encode("ascii"), v.encode("ascii")) for n, v in signed.headers]
 
         @property

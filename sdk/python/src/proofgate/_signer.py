@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._files import Identity, fingerprint_of, key_expired, read_identity
+from ._http_signature import Terms, sign_http_message
 from ._passport import Passport, make_passport, parse_passport
 from ._profiles import PASSPORT_HEADER, Profiles, RouteProfile, select_profile
 from ._request_url import RequestUrl, parse_request_url
@@ -76,6 +77,8 @@ class Signer:
 
     `profile_file` is a signing profile in JSON, for a key without an enrollment. `profile` names the
     profile where several fit. `sign_headers` are header names to sign beyond those of the route.
+    `proof` is the format, "transcript-v1" or "http-message-signatures" (RFC 9421, without a passport); the route must
+    accept it.
     """
 
     def __init__(
@@ -85,7 +88,13 @@ class Signer:
         profile_file: "Union[str, os.PathLike[str], None]" = None,
         profile: Optional[str] = None,
         sign_headers: Sequence[str] = (),
+        proof: str = "transcript-v1",
     ) -> None:
+        if proof not in ("transcript-v1", "http-message-signatures"):
+            raise ValueError('proof is "transcript-v1" or "http-message-signatures"')
+        self._proof = proof
+        # A header that each signed request has, and that no other request of the signer may have.
+        self._proof_header = "x-proofgate-signature" if proof == "transcript-v1" else "signature-input"
         self._key_file = os.fspath(key_file)
         self._profile_file = None if profile_file is None else os.fspath(profile_file)
         self._profile = profile
@@ -149,6 +158,8 @@ class Signer:
                 "header_reserved",
                 "the passport of this profile travels in Authorization; a route with passport_header allows both",
             )
+        if self._proof == "http-message-signatures":
+            return self._sign_http_message(method, url, selected, headers, body)
         now, jti = int(self._now()), self._new_jti()
         passport = loaded.passport_for(profiles, route, now, self._new_jti)
         signed_headers = select_signed_headers(headers, route, self._sign_headers)
@@ -183,6 +194,37 @@ class Signer:
             ("X-Proofgate-Signature", Secret(signature)),
         )
         return SignedRequest(credentials, url.origin + url.target, jti, route.route_id, passport.key_id)
+
+    def _sign_http_message(
+        self,
+        method: str,
+        url: RequestUrl,
+        selected: "Tuple[_Loaded, Profiles, RouteProfile]",
+        headers: List[Header],
+        body: Body,
+    ) -> SignedRequest:
+        loaded, profiles, route = selected
+        if loaded.identity.passports is not None:
+            raise SigningError(
+                "key_id_missing", "a key with a broker's passports has no key_id of its own to sign HTTP messages"
+            )
+        now = int(self._now())
+        end = loaded.identity.expires_at
+        terms = Terms(self._new_jti(), now, now + _PROOF_SECONDS if end is None else min(now + _PROOF_SECONDS, int(end)))
+        lines = sign_http_message(
+            loaded.identity.key,
+            profiles.coordinates,
+            route,
+            method,
+            url,
+            headers,
+            self._sign_headers,
+            body,
+            terms,
+        )
+        secret = tuple((name, Secret(value)) for name, value in lines)
+        key_id = profiles.coordinates.key_id or ""
+        return SignedRequest(secret, url.origin + url.target, terms.nonce, route.route_id, key_id)
 
     def _current(self) -> "_Loaded":
         if time.monotonic() - self._checked_at >= _RELOAD_SECONDS and self._lock.acquire(False):

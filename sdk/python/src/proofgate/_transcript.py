@@ -37,14 +37,18 @@ def sha256_base64url(data: bytes) -> str:
     return encode_base64url(hashlib.sha256(data).digest())
 
 
+def is_body_bound(method: str, rule: str, body: Body) -> bool:
+    """Whether a proof must bind this body."""
+    length = body.length if isinstance(body, BodyDigest) else len(body or b"")
+    return rule == "bound" and (length > 0 or method in _BODY_METHODS)
+
+
+def sha256_of_body(body: Body) -> bytes:
+    return body.sha256 if isinstance(body, BodyDigest) else hashlib.sha256(body or b"").digest()
+
+
 def content_sha256(method: str, rule: str, body: Body) -> str:
-    digest = body if isinstance(body, BodyDigest) else None
-    length = digest.length if digest else len(body or b"")  # type: ignore[arg-type]
-    if rule != "bound" or (length == 0 and method not in _BODY_METHODS):
-        return _NOT_BOUND
-    if digest is not None:
-        return encode_base64url(digest.sha256)
-    return sha256_base64url(body or b"")  # type: ignore[arg-type]
+    return encode_base64url(sha256_of_body(body)) if is_body_bound(method, rule, body) else _NOT_BOUND
 
 
 def select_signed_headers(

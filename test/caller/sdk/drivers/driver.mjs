@@ -3,11 +3,11 @@ import { createInterface } from 'node:readline';
 import { Signer } from '../../../../dist/caller/sdk/signer.js';
 import { SignerError } from '../../../../dist/caller/sdk/signer-error.js';
 
-const [, , keyFile = ''] = process.argv;
+const [, , keyFile = '', proof] = process.argv;
 /** The request that is being signed. */
 let job;
 const signer = await Signer.open(
-  { keyFile },
+  { keyFile, proof },
   { nowMs: () => (job?.now ?? Date.now() / 1000) * 1000, newJti: () => job.jti },
 );
 
@@ -20,7 +20,7 @@ async function answerTo({ body_base64, headers, method, url }) {
   const body = body_base64 === null ? undefined : Buffer.from(body_base64, 'base64');
   try {
     const signed = await signer.sign({ method, url, headers, body });
-    const transcript = Buffer.from(signed['X-Proofgate-Transcript'], 'base64url');
+    const transcript = Buffer.from(signed['X-Proofgate-Transcript'] ?? '', 'base64url');
     return { headers: Object.entries(signed), transcript_base64: transcript.toString('base64') };
   } catch (error) {
     if (!(error instanceof SignerError)) throw error;

@@ -8,7 +8,7 @@ from proofgate import Signer, SigningError
 
 
 def main() -> None:
-    signer = Signer(sys.argv[1])
+    signer = Signer(sys.argv[1], proof=sys.argv[2])
     for line in sys.stdin:
         job = json.loads(line)
         # Only tests choose the clock and the identifiers.
@@ -28,7 +28,7 @@ def answer(signer: Signer, job: dict) -> dict:
         )
     except SigningError as error:
         return {"id": job["id"], "headers": [], "transcript_base64": "", "error": error.code}
-    transcript = dict(signed.headers)["X-Proofgate-Transcript"]
+    transcript = dict(signed.headers).get("X-Proofgate-Transcript", "")
     padded = transcript.replace("-", "+").replace("_", "/") + "=" * (-len(transcript) % 4)
     return {"id": job["id"], "headers": signed.headers, "transcript_base64": padded}
 

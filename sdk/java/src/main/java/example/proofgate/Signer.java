@@ -30,6 +30,7 @@ public final class Signer {
     private final Path profileFile;
     private final String profile;
     private final List<String> signHeaders;
+    private final Proof proof;
     private final Consumer<String> warn;
     private final Clocks clocks;
     private final ReentrantLock reloading = new ReentrantLock();
@@ -45,6 +46,7 @@ public final class Signer {
         this.profileFile = options.profileFile;
         this.profile = options.profile;
         this.signHeaders = options.signHeaders;
+        this.proof = options.proof;
         this.warn = options.warn;
         this.clocks = new Clocks(warn);
         this.versions = KeyFiles.versionsOf(keyFile, profileFile);
@@ -74,6 +76,7 @@ public final class Signer {
         private Path profileFile;
         private String profile;
         private List<String> signHeaders = List.of();
+        private Proof proof = Proof.TRANSCRIPT_V1;
         private Consumer<String> warn = message -> LOG.log(System.Logger.Level.WARNING, message);
 
         private Options(Path keyFile) {
@@ -95,6 +98,12 @@ public final class Signer {
         /** Signs these headers beyond those of the route. */
         public Options signHeaders(String... names) {
             this.signHeaders = List.of(names);
+            return this;
+        }
+
+        /** Signs in this format, in place of {@link Proof#TRANSCRIPT_V1}. */
+        public Options proof(Proof format) {
+            this.proof = format;
             return this;
         }
 
@@ -157,7 +166,7 @@ public final class Signer {
         return new Choice(current, found.profiles(), found.route(), method, parsed);
     }
 
-    /** Another proof format would choose its class here: a format writes the credentials from the same facts. */
+    /** Each format writes the credentials from the same facts. */
     SignedRequest sign(Choice choice, Map<String, ? extends Collection<String>> headers, BodyDigest body)
         throws SigningException {
         RouteProfile route = choice.route();
@@ -170,10 +179,17 @@ public final class Signer {
         }
         long now = clock.instant().getEpochSecond();
         String jti = newJti.get();
-        Passport passport = choice.loaded().passportFor(choice, now, newJti);
-        Map<String, String> signedHeaders = Transcript.selectHeaders(own, route, signHeaders);
-        Map<String, String> credentials = Transcript.credentials(choice, passport, signedHeaders, body, now, jti);
+        Map<String, String> credentials = proof == Proof.HTTP_MESSAGE_SIGNATURES
+            ? HttpMessage.credentials(choice, own, signHeaders, body, now, jti)
+            : transcript(choice, own, body, now, jti);
         return new SignedRequest(credentials, choice.url().origin() + choice.url().target(), route.routeId(), jti);
+    }
+
+    private Map<String, String> transcript(
+        Choice choice, Map<String, List<String>> own, BodyDigest body, long now, String jti) throws SigningException {
+        Passport passport = choice.loaded().passportFor(choice, now, newJti);
+        Map<String, String> signedHeaders = Transcript.selectHeaders(own, choice.route(), signHeaders);
+        return Transcript.credentials(choice, passport, signedHeaders, body, now, jti);
     }
 
     private static String randomJti() {

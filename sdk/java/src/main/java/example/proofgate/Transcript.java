@@ -61,11 +61,14 @@ final class Transcript {
         text.append(name).append('=').append(value).append('\n');
     }
 
-    private static String contentSha256(Signer.Choice choice, BodyDigest body) {
-        boolean isEmpty = body.length() == 0;
+    /** Whether a proof must bind this body. */
+    static boolean isBodyBound(Signer.Choice choice, BodyDigest body) {
         boolean isBodyBearing = List.of("POST", "PUT", "PATCH").contains(choice.method());
-        if (!choice.route().bindsBody() || (isEmpty && !isBodyBearing)) return NOT_BOUND;
-        return Syntax.encodeBase64url(body.sha256());
+        return choice.route().bindsBody() && (body.length() > 0 || isBodyBearing);
+    }
+
+    private static String contentSha256(Signer.Choice choice, BodyDigest body) {
+        return isBodyBound(choice, body) ? Syntax.encodeBase64url(body.sha256()) : NOT_BOUND;
     }
 
     /** Returns the headers of the route and of the caller, in the order of the transcript. */

@@ -38,13 +38,18 @@ import okio.BufferedSink;
 /** The adapters, against servers that look at what arrives. */
 final class ClientsTest {
     void signsWhatIsSent() throws Exception {
+        for (Proof proof : Proof.values()) signsWhatIsSent(proof);
+    }
+
+    private static void signsWhatIsSent(Proof proof) throws Exception {
         try (Upstream upstream = new Upstream()) {
-            Signer signer = Signer.open(enrolled(upstream.origin()));
+            Signer signer = Signer.options(enrolled(upstream.origin())).proof(proof).open();
             List<Client> clients = new ArrayList<>(Client.all(signer, Follow.SAME_ORIGIN));
             clients.add(Client.interceptor(signer));
             for (Client client : clients) {
-                for (String target : List.of("/v1/a", "/v1/caf%C3%A9?x=%2f&y=a%20b", "/v1/a?", "/v1/a?b=//c;d"))
+                for (String target : List.of("/v1/a", "/v1/caf%C3%A9?x=%2f&y=a%20b", "/v1/a??", "/v1/a?b=//c;d"))
                     same(200, client.send("GET", upstream.origin() + target, null).status());
+                if (proof == Proof.TRANSCRIPT_V1) same(200, client.send("GET", upstream.origin() + "/v1/a?", null).status());
                 for (int length : new int[] {0, 1, 9 << 20})
                     same(200, client.send("POST", upstream.origin() + "/v1/a", new byte[length]).status());
                 same(200, client.send("HEAD", upstream.origin() + "/v1/a", null).status());
@@ -126,6 +131,10 @@ final class ClientsTest {
     }
 
     void sendsNoProofTwice() throws Exception {
+        for (Proof proof : Proof.values()) sendsNoProofTwice(proof);
+    }
+
+    private static void sendsNoProofTwice(Proof proof) throws Exception {
         String status = " X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
         Map<String, Upstream.Fault> faults = new HashMap<>(Map.of(
             "reset after the head", new Upstream.Fault(true, true, false, null),
@@ -138,15 +147,16 @@ final class ClientsTest {
         int[] repetitions = new int[2];
         for (Map.Entry<String, Upstream.Fault> fault : faults.entrySet()) {
             for (String method : List.of("GET", "POST")) {
-                for (int i = 0; i < 2; i++) repetitions[i] += repetitions(fault.getKey(), fault.getValue(), method, i);
+                for (int i = 0; i < 2; i++) repetitions[i] += repetitions(fault.getKey(), fault.getValue(), method, i, proof);
             }
         }
         for (int count : repetitions) check(count > 0, "a client repeated nothing, so this showed nothing");
     }
 
-    private static int repetitions(String name, Upstream.Fault fault, String method, int client) throws Exception {
+    private static int repetitions(String name, Upstream.Fault fault, String method, int client, Proof proof)
+        throws Exception {
         try (Upstream upstream = new Upstream()) {
-            Signer signer = Signer.open(enrolled(upstream.origin()));
+            Signer signer = Signer.options(enrolled(upstream.origin())).proof(proof).open();
             Client sender = Client.all(signer, Follow.SAME_ORIGIN, Duration.ofMillis(500)).get(client);
             upstream.fault = fault;
             for (int i = 0; i < 3; i++) {
@@ -290,6 +300,44 @@ final class ClientsTest {
                     check(Passport.parse(upstream.last().header("x-proofgate-passport")) != null, "no passport");
                 }
             }
+        }
+    }
+
+    void replacesAnEarlierHttpMessageSignature() throws Exception {
+        try (Upstream upstream = new Upstream()) {
+            Signer signer = Signer.options(enrolled(upstream.origin())).proof(Proof.HTTP_MESSAGE_SIGNATURES).open();
+            List<Client> clients = new ArrayList<>(Client.all(signer, Follow.SAME_ORIGIN));
+            clients.add(Client.interceptor(signer));
+            String url = upstream.origin() + "/v1/a";
+            List<String> earlier = new ArrayList<>();
+            signer.sign("POST", url, Map.of(), new byte[1]).forEach((name, value) -> earlier.addAll(List.of(name, value)));
+            for (Client client : clients) {
+                for (byte[] body : new byte[][] {null, new byte[2]}) {
+                    String method = body == null ? "GET" : "POST";
+                    same(200, client.send(method, url, body, earlier.toArray(new String[0])).status());
+                    for (String name : List.of("signature", "signature-input", "content-digest"))
+                        same(1, upstream.last().headers().get(name).size());
+                }
+                String uploads = upstream.origin() + "/v1/uploads";
+                same(200, client.send("POST", uploads, new byte[2], "Content-Digest", "sha-512=:AAAA:").status());
+                same("sha-512=:AAAA:", upstream.last().header("content-digest"));
+            }
+        }
+    }
+
+    void sendsNothingThatNoVerifierAccepts() throws Exception {
+        try (Upstream upstream = new Upstream()) {
+            Signer signer = Signer.options(enrolled(upstream.origin())).proof(Proof.HTTP_MESSAGE_SIGNATURES).open();
+            List<Client> clients = new ArrayList<>(Client.all(signer, Follow.SAME_ORIGIN));
+            clients.add(Client.interceptor(signer));
+            String url = upstream.origin() + "/v1/a";
+            for (Client client : clients) {
+                same("header_reserved", codeOf(() -> client.send("GET", url, null, "signature", "keyId=\"app\"")));
+                same("header_reserved", codeOf(() -> client.send("GET", url, null, "Signature-Input", "app=(\"@method\")")));
+            }
+            // The JDK sends no bare "?".
+            same("url_not_canonical", codeOf(() -> clients.get(1).send("GET", url + "?", null)));
+            same(List.of(), upstream.all);
         }
     }
 

@@ -9,12 +9,14 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 
 /** Signs requests from standard input, one JSON line each; test/caller/sdk/README.md describes the lines. */
 final class Driver {
     public static void main(String[] args) throws Exception {
-        Signer signer = Signer.open(Path.of(args[0]));
+        Proof proof = Proof.valueOf(args[1].toUpperCase(Locale.ROOT).replace('-', '_'));
+        Signer signer = Signer.options(Path.of(args[0])).proof(proof).open();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         StringBuilder answers = new StringBuilder();
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -31,6 +33,10 @@ final class Driver {
         return Long.parseLong(((StrictJson.Number) value).text());
     }
 
+    private static String quoted(String text) {
+        return "\"" + text.replace("\\", "\\\\").replace("\"", "\\\"") + "\"";
+    }
+
     private static String answer(Signer signer, Map<?, ?> job) {
         Map<String, List<String>> headers = new HashMap<>();
         for (Object each : (List<?>) job.get("headers")) {
@@ -44,10 +50,10 @@ final class Driver {
             List<String> credentials = new ArrayList<>();
             Map<String, String> byName = new HashMap<>();
             signed.forEach((name, value) -> {
-                credentials.add("[\"" + name + "\",\"" + value + "\"]");
+                credentials.add("[" + quoted(name) + "," + quoted(value) + "]");
                 byName.put(name, value);
             });
-            byte[] transcript = Syntax.decodeBase64url(byName.get("X-Proofgate-Transcript")).orElseThrow();
+            byte[] transcript = Syntax.decodeBase64url(byName.getOrDefault("X-Proofgate-Transcript", "")).orElseThrow();
             return "\"headers\":[" + String.join(",", credentials) + "],\"transcript_base64\":\""
                 + Base64.getEncoder().encodeToString(transcript) + "\"";
         } catch (SigningException error) {

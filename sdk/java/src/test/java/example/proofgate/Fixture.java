@@ -6,17 +6,23 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.GeneralSecurityException;
+import java.security.KeyPair;
 import java.security.KeyPairGenerator;
+import java.security.PublicKey;
 import java.time.Duration;
 import java.util.Base64;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** Key files, and what the tests check with. */
 final class Fixture {
     static final Path FOLDER = Path.of(System.getProperty("proofgate.folder"));
     /** Of the repository. */
     static final Path CHECKOUT = Path.of(System.getProperty("proofgate.checkout"));
+    /** The newest key with each key ID. */
+    static final Map<String, PublicKey> PUBLIC_KEYS = new ConcurrentHashMap<>();
     private static int folders;
 
     private Fixture() {}
@@ -26,7 +32,11 @@ final class Fixture {
     }
 
     static String newKeyPem() throws GeneralSecurityException {
-        byte[] der = KeyPairGenerator.getInstance("Ed25519").generateKeyPair().getPrivate().getEncoded();
+        return pemOf(KeyPairGenerator.getInstance("Ed25519").generateKeyPair());
+    }
+
+    private static String pemOf(KeyPair pair) {
+        byte[] der = pair.getPrivate().getEncoded();
         return "-----BEGIN PRIVATE KEY-----\n" + Base64.getEncoder().encodeToString(der) + "\n-----END PRIVATE KEY-----\n";
     }
 
@@ -42,7 +52,9 @@ final class Fixture {
     /** Writes a key as "proofgate enroll" leaves it. */
     static Path writeEnrolled(Path folder, String keyId, String... origins) throws Exception {
         Path keyFile = folder.resolve("key.pem");
-        String pem = newKeyPem();
+        KeyPair pair = KeyPairGenerator.getInstance("Ed25519").generateKeyPair();
+        PUBLIC_KEYS.put(keyId, pair.getPublic());
+        String pem = pemOf(pair);
         writeSecret(keyFile, pem);
         String thumbprint = SigningKey.parse(pem.getBytes(), "key").thumbprint();
         String profiles = String.join(",",

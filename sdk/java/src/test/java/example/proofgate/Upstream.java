@@ -8,14 +8,23 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.Signature;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.regex.Pattern;
 
 /** A server that denies requests which do not fit their proof, and keeps all of them. Its answers are raw. */
 final class Upstream implements AutoCloseable {
+    private static final Pattern COMPONENT = Pattern.compile("\"([^\"]+)\"");
+    private static final Pattern STATED = Pattern.compile(";([a-z]+)=\"?([^\";]+)");
+
     /** A request as it arrived, with header names in lower case; the transcript is empty without a proof. */
     record Arrived(String method, String target, Map<String, List<String>> headers, byte[] body) {
         String header(String name) {
@@ -23,10 +32,12 @@ final class Upstream implements AutoCloseable {
         }
 
         String signature() {
-            return header("x-proofgate-signature");
+            return header(headers.containsKey("signature") ? "signature" : "x-proofgate-signature");
         }
 
+        /** Of an HTTP message that verifies, the same lines as far as it says them. */
         Map<String, String> transcript() {
+            if (headers.containsKey("signature-input")) return httpMessage();
             Map<String, String> lines = new HashMap<>();
             byte[] text = Syntax.decodeBase64url(header("x-proofgate-transcript") + "").orElse(new byte[0]);
             for (String line : new String(text, StandardCharsets.US_ASCII).split("\n")) {
@@ -35,9 +46,50 @@ final class Upstream implements AutoCloseable {
             return lines;
         }
 
+        private Map<String, String> httpMessage() {
+            String params = header("signature-input").substring("sig=".length());
+            StringBuilder base = new StringBuilder();
+            Set<String> covered = new HashSet<>();
+            COMPONENT.matcher(params.substring(0, params.indexOf(')'))).results().forEach(match -> {
+                String name = match.group(1);
+                String value = name.equals("@method") ? method
+                    : name.equals("@target-uri") ? "http://" + header("host") + target : header(name);
+                base.append(match.group()).append(": ").append(value).append('\n');
+                covered.add(name);
+            });
+            base.append("\"@signature-params\": ").append(params);
+            Map<String, String> stated = new HashMap<>();
+            STATED.matcher(params).results().forEach(match -> stated.put(match.group(1), match.group(2)));
+            boolean isTyped = covered.contains("content-digest") && headers.containsKey("content-type");
+            boolean covers = covered.containsAll(Set.of("@method", "@target-uri"))
+                && covered.contains("content-type") == isTyped;
+            if (!covers || !verifies(stated.get("keyid"), base.toString())) return Map.of();
+            String digest = covered.contains("content-digest") ? header("content-digest") : "";
+            String content = digest.isEmpty() ? "-" : Syntax.encodeBase64url(bytesOf(digest.substring("sha-256=".length())));
+            return Map.of("method", method, "target", target, "authority", header("host"), "content-sha256", content,
+                "key-id", stated.get("keyid"), "jti", stated.get("nonce"),
+                "route-id", target.equals("/v1/uploads") ? "upload" : "other");
+        }
+
+        private boolean verifies(String keyId, String base) {
+            try {
+                Signature verifier = Signature.getInstance("Ed25519");
+                verifier.initVerify(Fixture.PUBLIC_KEYS.get(keyId));
+                verifier.update(base.getBytes(StandardCharsets.US_ASCII));
+                return verifier.verify(bytesOf(header("signature").substring("sig=".length())));
+            } catch (GeneralSecurityException invalid) {
+                return false;
+            }
+        }
+
+        /** Of a byte sequence of RFC 9651. */
+        private static byte[] bytesOf(String text) {
+            return Base64.getDecoder().decode(text.substring(1, text.length() - 1));
+        }
+
         boolean fits() {
             Map<String, String> signed = transcript();
-            boolean isHashed = body.length > 0 || method.equals("POST");
+            boolean isHashed = body.length > 0 || method.equals("POST") || headers.containsKey("content-digest");
             String content = isHashed ? Syntax.encodeBase64url(Syntax.sha256(body)) : "-";
             return method.equals(signed.get("method")) && target.equals(signed.get("target"))
                 && header("host").equals(signed.get("authority"))
