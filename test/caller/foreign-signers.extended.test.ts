@@ -81,7 +81,7 @@ function factsOf(
   );
   const values = (name: string) => lines.flatMap((line) => (line[0] === name ? [line[1]] : []));
   return {
-    ...{ method, scheme: 'http', authority: headers.host ?? '', target: url, removesHttpSignatures: true },
+    ...{ method, scheme: 'http', authority: headers.host ?? '', target: url, proofRemoval: 'always' },
     headers: {
       values,
       lookup: (name) => {
