@@ -11,7 +11,7 @@ import {
   MAX_PROOF_TTL_SECONDS,
   MAX_TRANSCRIPT_BYTES,
 } from '../../protocol/limits.ts';
-import type { ProofFormat } from '../../protocol/proof-format.ts';
+import type { SignerFormat } from '../../protocol/proof-format.ts';
 import { newJti, type SigningKey, signTranscript } from '../../protocol/signing.ts';
 import type { SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { Transcript } from '../../protocol/transcript.ts';
@@ -73,7 +73,7 @@ export interface SignerOptions {
   /** For tests that need the same bytes each time. */
   readonly newJti?: () => string;
   /** Default: `transcript-v1`. */
-  readonly proof?: ProofFormat;
+  readonly proof?: SignerFormat;
   /** 1 to 300. A proof never outlives its passport. */
   readonly proofTtlSeconds?: number;
   /** 1 to 300; for passports that the key signs itself. */
