@@ -95,10 +95,11 @@ describe('proofgate request', () => {
   it('writes, with other headers than the signed ones', async () => {
     const bodyFile = join(folder, 'order.json');
     writeFileSync(bodyFile, BODY);
-    const headers = Object.entries({ ...WRITE_HEADERS, 'X-Note': 'unsigned' }).flatMap(([name, value]) => [
-      '--header',
-      `${name}: ${value}`,
-    ]);
+    const headers = Object.entries({
+      ...WRITE_HEADERS,
+      'X-Note': 'unsigned',
+      'Content-Digest': 'sha-256=:AAAA:',
+    }).flatMap(([name, value]) => ['--header', `${name}: ${value}`]);
     expect(await proofgate('request', 'POST', WRITE_URL, '--body-file', bodyFile, ...headers)).toEqual([
       0,
       '',
@@ -135,15 +136,19 @@ describe('the Node SDK', () => {
     expect(arrived()).toEqual(OF_WRITE);
   });
 
-  it('signs the type that the client chooses', async () => {
+  it('signs the type that the client chooses, and replaces an old digest', async () => {
     gateway.upstream.clear();
     const headers = { 'x-tenant': 'acme' };
     const body = new Blob([BODY], { type: 'a/b' });
     expect(await SENDS.fetch(WRITE_URL, { method: 'POST', body: BODY, headers })).toBe(200);
     expect(await SENDS.fetch(WRITE_URL, { method: 'POST', body, headers })).toBe(200);
     expect(await SENDS.interceptor(WRITE_URL, { method: 'POST', body, headers })).toBe(200);
+    const stale = { ...headers, 'content-digest': 'sha-256=:AAAA:' };
+    expect(await SENDS.fetch(WRITE_URL, { method: 'POST', body: BODY, headers: stale })).toBe(200);
+    expect(await SENDS.interceptor(WRITE_URL, { method: 'POST', body, headers: stale })).toBe(200);
     const types = gateway.upstream.requests.map((received) => headerValues(received.headers, 'content-type'));
-    expect(types).toEqual([['text/plain;charset=UTF-8'], ['a/b'], ['a/b']]);
+    const text = ['text/plain;charset=UTF-8'];
+    expect(types).toEqual([text, ['a/b'], ['a/b'], text, ['a/b']]);
   });
 });
 

@@ -11,9 +11,9 @@ import {
   MAX_PROOF_TTL_SECONDS,
   MAX_TRANSCRIPT_BYTES,
 } from '../../protocol/limits.ts';
-import type { ProofFormat } from '../../protocol/proof-format.ts';
+import type { SignerFormat } from '../../protocol/proof-format.ts';
 import { newJti, type SigningKey, signTranscript } from '../../protocol/signing.ts';
-import type { RouteProfile, SigningProfiles } from '../../protocol/signing-profile.ts';
+import type { SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { Transcript } from '../../protocol/transcript.ts';
 import {
   AUTHORIZATION_HEADER,
@@ -26,13 +26,8 @@ import { parseRequestUrl, type RequestUrl } from '../request-url.ts';
 import { CredentialHeaders } from './credential-headers.ts';
 import { signAsHttpMessage } from './http-message.ts';
 import { checkAuthorization, type RequestHeader, selectSignedHeaders } from './request-headers.ts';
-import {
-  credentialsTooLarge,
-  type PassportTimes,
-  readBrokerPassport,
-  type SigningPassport,
-  signOwnPassport,
-} from './signing-passport.ts';
+import { IdentityInUse, type SigningIdentity } from './signing-identity.ts';
+import { credentialsTooLarge, type PassportTimes } from './signing-passport.ts';
 
 export interface RequestToSign {
   /** Case-sensitive. */
@@ -46,18 +41,6 @@ export interface RequestToSign {
   readonly signHeaders?: readonly string[];
   /** Default: the only profile that fits. */
   readonly choice?: ProfileChoice;
-}
-
-/** A key with its profiles and passports. It is replaced as a whole, so that key and passport always match. */
-export interface SigningIdentity {
-  /** The holder key that the passports name. */
-  readonly key: SigningKey;
-  /** Signing profile files; at most one of them may fit a request. */
-  readonly files: readonly SigningProfiles[];
-  /** A broker's passports, as compact JWS, by audience; undefined when the key signs its own. */
-  readonly passports: ReadonlyMap<string, string> | undefined;
-  /** When a key that signs its own passports expires; absent if unknown. */
-  readonly expiresAtMs?: number | undefined;
 }
 
 export interface SignedRequest {
@@ -90,7 +73,7 @@ export interface SignerOptions {
   /** For tests that need the same bytes each time. */
   readonly newJti?: () => string;
   /** Default: `transcript-v1`. */
-  readonly proof?: ProofFormat;
+  readonly proof?: SignerFormat;
   /** 1 to 300. A proof never outlives its passport. */
   readonly proofTtlSeconds?: number;
   /** 1 to 300; for passports that the key signs itself. */
@@ -98,9 +81,6 @@ export interface SignerOptions {
 }
 
 const DEFAULT_PROOF_TTL_SECONDS = 60;
-/** Share of a passport's lifetime after which it is renewed. */
-const RENEWAL_SHARE = 2 / 3;
-
 export class RequestSigner {
   readonly #options: Required<SignerOptions>;
   #identity: IdentityInUse | undefined;
@@ -260,71 +240,4 @@ function signedHeaders(
 function requireTtl(what: string, seconds: number, maxSeconds: number): void {
   if (Number.isInteger(seconds) && seconds >= 1 && seconds <= maxSeconds) return;
   throw new ClientError('ttl_out_of_range', `the ${what} must live 1s to ${maxSeconds}s, in whole seconds`);
-}
-
-interface CachedPassport {
-  readonly passport: SigningPassport;
-  readonly fromSeconds: number;
-  readonly untilSeconds: number;
-}
-
-/** An identity with its passports, which are reused while valid, because verifiers cache them. */
-class IdentityInUse {
-  readonly identity: SigningIdentity;
-  /** Passports by profile file, whose coordinates they name, and by audience. */
-  readonly #cache = new Map<SigningProfiles, Map<string, CachedPassport>>();
-
-  constructor(identity: SigningIdentity) {
-    this.identity = identity;
-  }
-
-  /** @throws ClientError as `signOwnPassport` and `readBrokerPassport`, or `passport_required`, `passport_expired` */
-  passportFor(
-    profiles: SigningProfiles,
-    { audience }: RouteProfile,
-    nowSeconds: number,
-    options: Required<SignerOptions>,
-  ): SigningPassport {
-    const byAudience = this.#cache.get(profiles) ?? new Map<string, CachedPassport>();
-    this.#cache.set(profiles, byAudience);
-    const cached = byAudience.get(audience);
-    if (cached && nowSeconds >= cached.fromSeconds && nowSeconds < cached.untilSeconds) {
-      return cached.passport;
-    }
-    const created =
-      this.identity.passports === undefined
-        ? this.#signOwn(profiles, audience, nowSeconds, options)
-        : this.#readFromBroker(profiles, audience, nowSeconds);
-    byAudience.set(audience, created);
-    return created.passport;
-  }
-
-  #signOwn(
-    { coordinates }: SigningProfiles,
-    audience: string,
-    nowSeconds: number,
-    { newJti: newPassportId, passportTtlSeconds }: Required<SignerOptions>,
-  ): CachedPassport {
-    const times: PassportTimes = {
-      issuedAtSeconds: nowSeconds,
-      expiresAtSeconds: nowSeconds + passportTtlSeconds,
-    };
-    const { key } = this.identity;
-    const passport = signOwnPassport({ key, coordinates, audience, passportId: newPassportId(), ...times });
-    const untilSeconds = nowSeconds + Math.max(1, Math.floor(passportTtlSeconds * RENEWAL_SHARE));
-    return { passport, fromSeconds: nowSeconds, untilSeconds };
-  }
-
-  #readFromBroker({ coordinates }: SigningProfiles, audience: string, nowSeconds: number): CachedPassport {
-    const jws = this.identity.passports?.get(audience);
-    if (jws === undefined) {
-      throw new ClientError('passport_required', `there is no passport for the audience ${audience}`);
-    }
-    const holderThumbprint = this.identity.key.publicKey.thumbprint;
-    const passport = readBrokerPassport(jws, { coordinates, audience, holderThumbprint });
-    if (!(nowSeconds < passport.expiresAtSeconds)) {
-      throw new ClientError('passport_expired', 'the passport has expired');
-    }
-    return { passport, fromSeconds: 0, untilSeconds: passport.expiresAtSeconds };
-  }
 }

@@ -22,7 +22,7 @@ import {
   withDefault,
 } from '../../process/settings/settings.ts';
 import { ClientError } from '../../protocol/client-error.ts';
-import type { ProofFormat } from '../../protocol/proof-format.ts';
+import type { SignerFormat } from '../../protocol/proof-format.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { CallerValues, SigningCaller } from './signing-caller.ts';
@@ -130,7 +130,7 @@ export async function signerFor(
 }
 
 interface ProofTerms {
-  readonly proof: ProofFormat;
+  readonly proof: SignerFormat;
   /** Of proof and passport. */
   readonly ttlSeconds: number;
 }

@@ -1,11 +1,8 @@
 /** What a signer keeps between requests: its identity, and passports while they are valid. */
 import { hash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import {
-  RequestSigner,
-  type SignerOptions,
-  type SigningIdentity,
-} from '../../../src/caller/sign/request-signer.ts';
+import { RequestSigner, type SignerOptions } from '../../../src/caller/sign/request-signer.ts';
+import type { SigningIdentity } from '../../../src/caller/sign/signing-identity.ts';
 import { parsePassport } from '../../../src/protocol/passport.ts';
 import { signPassport } from '../../../src/protocol/signing.ts';
 import { parseTranscript, type Transcript } from '../../../src/protocol/transcript.ts';

@@ -2,14 +2,17 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Agent, interceptors, request } from 'undici';
 import { Signer } from '../../../../src/caller/sdk/index.ts';
+import { SIGNER_FORMATS } from '../../../../src/protocol/proof-format.ts';
 import { writeUpstreamKey } from './upstream-key.ts';
 import { FAULTS, Upstream } from './upstreams.ts';
 
 let upstream: Upstream;
 let signer: Signer;
+let keyFile: string;
 beforeAll(async () => {
   upstream = await Upstream.start();
-  signer = await Signer.open({ keyFile: writeUpstreamKey([upstream.origin]) });
+  keyFile = writeUpstreamKey([upstream.origin]);
+  signer = await Signer.open({ keyFile });
 });
 afterAll(() => upstream.close());
 
@@ -60,16 +63,23 @@ describe.each([
   );
 });
 
-it('fetch signs the repetition after a 421 anew, with the same body', async () => {
-  upstream.arrived.length = 0;
-  upstream.behaviours = [{ kind: 'answer', status: 421 }];
-  const answer = await signer.fetch(`${upstream.origin}/v1/a`, { method: 'PUT', body: 'abc' });
-  expect(answer.status).toBe(200);
-  expect(upstream.arrived.map(({ body }) => body)).toEqual(['abc', 'abc']);
-  const [first, second] = upstream.arrived.map(({ transcript }) => transcript);
-  expect(first?.get('content-sha256')).toBe(second?.get('content-sha256'));
-  expect(first?.get('jti')).not.toBe(second?.get('jti'));
-});
+it.each(SIGNER_FORMATS)(
+  'fetch signs the repetition after a 421 anew, with the same body: %s',
+  async (proof) => {
+    upstream.arrived.length = 0;
+    upstream.behaviours = [{ kind: 'answer', status: 421 }];
+    const answer = await (await Signer.open({ keyFile, proof })).fetch(`${upstream.origin}/v1/a`, {
+      method: 'PUT',
+      body: 'abc',
+    });
+    expect(answer.status).toBe(200);
+    expect(upstream.arrived.map(({ body }) => body)).toEqual(['abc', 'abc']);
+    const [first, second] = upstream.arrived.map(({ transcript }) => transcript);
+    expect(first?.get('content-sha256')).toMatch(/.{43}/);
+    expect(first?.get('content-sha256')).toBe(second?.get('content-sha256'));
+    expect(first?.get('jti')).not.toBe(second?.get('jti'));
+  },
+);
 
 it('fetch fails when the repetition after a 421 cannot be sent', async () => {
   upstream.behaviours = [{ kind: 'answer', status: 421 }];

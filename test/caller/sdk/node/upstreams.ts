@@ -22,7 +22,7 @@ export const FAULTS: readonly (readonly [string, Behaviour])[] = [
 export interface Arrived {
   readonly line: string;
   readonly body: string;
-  /** Undefined without a proof. */
+  /** Undefined without a proof. Of an HTTP message `jti` and `content-sha256`, as its fields have them. */
   readonly transcript: ReadonlyMap<string, string> | undefined;
 }
 
@@ -86,7 +86,21 @@ export class Upstream {
 
 function transcriptOf(head: string): ReadonlyMap<string, string> | undefined {
   const encoded = /^x-proofgate-transcript: *(.*)$/im.exec(head)?.[1];
-  if (encoded === undefined) return undefined;
+  if (encoded === undefined) return httpMessageOf(head);
   const lines = Buffer.from(encoded, 'base64url').toString().trimEnd().split('\n').slice(1);
   return new Map(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
+}
+
+/** Each field of the proof must occur once. */
+function httpMessageOf(head: string): ReadonlyMap<string, string> | undefined {
+  const only = (name: string) => {
+    const [line, ...more] = head.split('\r\n').filter((each) => each.toLowerCase().startsWith(`${name}: `));
+    return more.length === 0 ? line?.slice(name.length + 2) : undefined;
+  };
+  const jti = /;nonce="([^"]+)"/.exec(only('signature-input') ?? '')?.[1];
+  if (jti === undefined || only('signature') === undefined) return undefined;
+  return new Map([
+    ['jti', jti],
+    ['content-sha256', only('content-digest') ?? '-'],
+  ]);
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import { RequestSigner } from '../../../../src/caller/sign/request-signer.ts';
 import { checkResponseOf } from '../../../../src/caller/signer/ext-authz/signing-check.ts';
 import type { HttpRequest } from '../../../../src/process/ext-authz/request-messages.ts';
-import type { ProofFormat } from '../../../../src/protocol/proof-format.ts';
+import type { SignerFormat } from '../../../../src/protocol/proof-format.ts';
 import { parseTranscript } from '../../../../src/protocol/transcript.ts';
 import { newEd25519Key, profilesOf, routeDocument } from '../../../support/caller/signing.ts';
 
@@ -30,7 +30,7 @@ const PROFILES = profilesOf(
   }),
 );
 
-function signerWith(ready = true, proof: ProofFormat = 'transcript-v1') {
+function signerWith(ready = true, proof: SignerFormat = 'transcript-v1') {
   const signer = new RequestSigner({ proof });
   if (ready) signer.replaceIdentity({ key: newEd25519Key(), files: [PROFILES], passports: undefined });
   return signer;
@@ -54,7 +54,7 @@ function httpOf({
 
 function check(
   http: HttpRequest,
-  { ready = true, unsigned = 'deny' as 'deny' | 'pass', proof = 'transcript-v1' as ProofFormat } = {},
+  { ready = true, unsigned = 'deny' as 'deny' | 'pass', proof = 'transcript-v1' as SignerFormat } = {},
 ) {
   const refusals: string[] = [];
   const response = checkResponseOf(
