@@ -21,19 +21,27 @@ import {
   untilReady,
   usualOptions,
 } from '../../support/points/open-middleware.ts';
-import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
+import { AUTHORITY, ROUTES, type SiteRoute } from '../../support/site/routes.ts';
 import { AUTH_SITE, createSite, nowSeconds, type Site } from '../../support/site/site.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const { createOrder, readOrder } = ROUTES;
 const routes = [readOrder.route_id, createOrder.route_id];
+/** Because of it any DPoP proof may be for the site. */
+const DPOP: SiteRoute = {
+  ...readOrder,
+  route_id: 'dpop-read',
+  path_template: '/v1/dpop/{order_id}',
+  accepted_proofs: ['dpop'],
+  unbound: ['route', 'site'],
+};
 const untilSeconds = nowSeconds() + 3600;
 const apps = new Map<Kind, App>();
 let site: Site;
 let opened: OpenedVerifier;
 beforeAll(async () => {
   site = await createSite();
-  const bundle = await site.makeBundle({ observed: { routes, untilSeconds } });
+  const bundle = await site.makeBundle({ observed: { routes, untilSeconds }, moreRoutes: [DPOP] });
   const until = formatTime(untilSeconds);
   const allowObserve = routes.map((route) => `${route}=${until}`);
   const allowed = { allowObserve, allowObserveUnmatched: until };
@@ -116,6 +124,22 @@ describe.each(KINDS)('%s', (kind) => {
     }
   });
 
+  it('drops a DPoP proof and its token', async () => {
+    const { app, client } = start();
+    const headers = [
+      ['DPoP', 'e30.e30.AA'],
+      ['Authorization', 'DPoP abc'],
+    ] as const;
+    for (const target of [unsigned.target, '/v2/reports']) {
+      app.handled.length = 0;
+      expect((await client.send({ ...unsigned, target, headers })).status).toBe(200);
+      const [seen] = app.handled;
+      const names = [Object.keys(seen?.headers ?? {}), Object.keys(seen?.distinct ?? {}), seen?.raw ?? []];
+      const found = names.flat().filter((name) => /^(?:dpop|authorization)$/i.test(name));
+      expect([app.handled.length, found]).toEqual([1, []]);
+    }
+  });
+
   it('drops a passport that stands beside other credentials', async () => {
     const { app, client } = start();
     const headers = [['authorization', 'Basic eDp5, Passport eyJ']] as const;
@@ -187,7 +211,7 @@ it('Hono’s headers lose passport and signature, too, when an earlier middlewar
     await next();
   });
   app.use(honoProofgate(opened.verifier));
-  const names = ['authorization', 'signature', 'signature-input'];
+  const names = ['authorization', 'dpop', 'signature', 'signature-input'];
   app.all('*', (context) => context.json(names.filter((name) => context.req.header(name) !== undefined)));
   const { serve } = await import('@hono/node-server');
   const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' });
@@ -197,6 +221,7 @@ it('Hono’s headers lose passport and signature, too, when an earlier middlewar
   try {
     const headers = [
       ['authorization', 'Basic eDp5, Passport eyJ'],
+      ['dpop', 'e30.e30.AA'],
       ['signature', 'sig=:AAAA:'],
       ['signature-input', `sig=("@method");tag="proofgate/${AUTH_SITE}"`],
     ] as const;

@@ -69,6 +69,30 @@ it.each(['/v1/orders/4711', '/v2/reports'])(
   },
 );
 
+it.each(['/v1/orders/4711', '/v2/reports'])(
+  'a DPoP proof and its token do not arrive where a route of the site takes such proofs: %s',
+  async (target) => {
+    const arrived: (readonly string[])[] = [];
+    const { url } = await upstreamWith(({ headers }, response) => {
+      arrived.push([String(headers.dpop), String(headers.authorization)]);
+      response.end();
+    });
+    const { address } = await proxies.open(url);
+    const headers = [
+      ['DPoP', 'e30.e30.AA'],
+      ['Authorization', 'DPoP abc'],
+    ] as const;
+    for (const acceptsDpop of [true, false]) {
+      if (proxies.snapshot !== undefined) proxies.snapshot = { ...proxies.snapshot, acceptsDpop };
+      expect((await http1Client(address).send(unsigned({ target, headers }))).status).toBe(200);
+    }
+    expect(arrived).toEqual([
+      ['undefined', 'undefined'],
+      ['e30.e30.AA', 'DPoP abc'],
+    ]);
+  },
+);
+
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 const HANDSHAKE = [
   ['Connection', 'Upgrade'],

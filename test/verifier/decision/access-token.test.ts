@@ -303,6 +303,7 @@ it('is explained without its claims', () => {
   const text = JSON.parse(document).text.join('\n');
   expect(text).toContain('access token of https://login.shop.example/realms/shop');
   expect(text).toContain('DPoP proof of another key than its holder key');
+  expect(text).toContain(`key ${signers.RS256.kid}: oauth_key`);
   expect(document).not.toContain('zoe@');
 });
 

@@ -8,6 +8,7 @@ import { tokenOf } from '../../../protocol/accepted-credentials.ts';
 import { parsePathTemplate } from '../../../protocol/path-template.ts';
 import { normalizeAuthority } from '../../../protocol/request-target.ts';
 import { NOT_BOUND } from '../../../protocol/transcript.ts';
+import { tokenKeyOf } from '../facts/caller.ts';
 import { type Explanation, HEADER_LINE } from './explain.ts';
 import { isWellKnownHeader, isWellKnownMethod } from './well-known-names.ts';
 
@@ -241,6 +242,7 @@ export function knownTextsOfRequest({ caller, credentials, route, snapshot }: Ex
   const texts = [
     // One of two fixed values.
     caller?.keyBinding,
+    caller && tokenKeyOf(caller, snapshot) && caller.keyId,
     // A hash of a signed text, so it cannot be reversed by trying values.
     credentials && tokenOf(credentials)?.sha256,
   ].filter((text) => text !== undefined);

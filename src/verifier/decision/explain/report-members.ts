@@ -8,6 +8,7 @@ import type { Passport } from '../../../protocol/passport.ts';
 import { sameJwk, thumbprintOf } from '../../../protocol/public-key.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import { AUTHORIZATION_HEADER } from '../../../protocol/wire-names.ts';
+import { tokenKeyOf } from '../facts/caller.ts';
 import { type Explanation, HEADER_LINE } from './explain.ts';
 import { type Redaction, redacted } from './redaction.ts';
 
@@ -112,9 +113,10 @@ function shownComponent(name: string, value: string, names: ReadonlySet<string>,
   }
 }
 
-export function callerMembers({ caller }: Explanation, show: Redaction) {
+export function callerMembers({ caller, snapshot }: Explanation, show: Redaction) {
   if (caller === undefined) return null;
   const { bundleKey, derivedKey } = caller;
+  const tokenKey = tokenKeyOf(caller, snapshot);
   return {
     issuer: show.text(caller.issuer),
     trust_domain: show.text(caller.trustDomain),
@@ -123,8 +125,8 @@ export function callerMembers({ caller }: Explanation, show: Redaction) {
     key_binding: caller.keyBinding,
     /** `claimed`: stated by the passport, not by the bundle. */
     known_from: caller.identity === derivedKey?.client ? ('bundle' as const) : ('claimed' as const),
-    key: bundleKey?.kind ?? null,
-    key_thumbprint: bundleKey?.key.thumbprint ?? null,
+    key: bundleKey?.kind ?? (tokenKey === undefined ? null : ('oauth_key' as const)),
+    key_thumbprint: bundleKey?.key.thumbprint ?? tokenKey?.thumbprint ?? null,
     key_status: derivedKey?.status ?? null,
     key_expires_at: derivedKey === undefined ? null : formatTime(derivedKey.expiresAtSeconds),
     client_id: derivedKey?.client.clientId ?? null,

@@ -9,11 +9,13 @@ import type {
   DerivedKey,
   KeyTable,
   OAuthIssuer,
+  Snapshot,
 } from '../../../bundle/compile/snapshot.ts';
 import type { AccessToken } from '../../../protocol/access-token.ts';
 import { isIdentifier, type KeyBinding } from '../../../protocol/identifiers.ts';
 import type { Attributes, Passport, PassportClaims } from '../../../protocol/passport.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
+import type { TokenKey } from '../../../protocol/token-key.ts';
 
 export interface Caller {
   readonly issuer: string;
@@ -118,6 +120,14 @@ export function callerOfToken(token: AccessToken, entry: OAuthIssuer | undefined
     bundleKey: undefined,
     identity: token,
   };
+}
+
+/** The key of an authorization server that a caller's token names; undefined for other callers. */
+export function tokenKeyOf(
+  { issuer, keyId }: Pick<Caller, 'issuer' | 'keyId'>,
+  snapshot: Pick<Snapshot, 'oauthIssuers'> | undefined,
+): TokenKey | undefined {
+  return snapshot?.oauthIssuers.get(issuer)?.keys.get(keyId);
 }
 
 function ownClaim(claims: JsonObject, name: string): unknown {
