@@ -78,7 +78,7 @@ export default function Home() {
       <Suspense fallback={<Loading height={240} />}>
         <HomeDecisions />
       </Suspense>
-      {/* Whoever may rename a place may create sites in it. */}
+      {/* An operator who may rename a place may create sites in it. */}
       {mayCreate && (
         <Suspense fallback={<Loading height={160} />}>
           <Places />

@@ -73,7 +73,7 @@ function Shown({ receipt }: { readonly receipt: ReceiptView }) {
   );
 }
 
-/** A pending receipt also waits for verifiers that nobody knows, such as one that starts from an old state directory. */
+/** A pending receipt also waits for verifiers that Control does not know, such as one that starts from an old state directory. */
 function Meaning({ receipt: { no_use_from, state } }: { readonly receipt: ReceiptView }) {
   if (state === 'effective')
     return (

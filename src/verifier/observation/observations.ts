@@ -77,7 +77,7 @@ export class Observations {
     return new Observations(nowSeconds, allowed, latches);
   }
 
-  /** Notices from now on what nobody asks for: ends, and in a worker what the primary wrote. */
+  /** Notices from now on what no request reveals: ends, and in a worker what the primary wrote. */
   watch(): void {
     this.#timer ??= setInterval(() => this.#latches.tick(this.#nowSeconds()), TICK_MS).unref();
   }

@@ -138,7 +138,7 @@ describe('allows', () => {
     ["a broker's passport", 'prices', { plan: { caller: 'broker', holder: stranger } }],
     ['the scheme in any case', 'prices', { scheme: 'dpop' }],
     ['EdDSA', 'prices', { proof: { header: { alg: 'EdDSA' } } }],
-    ['a nonce that nobody asked for', 'prices', { proof: { claims: { nonce: 'abc' } } }],
+    ['a nonce that was not asked for', 'prices', { proof: { claims: { nonce: 'abc' } } }],
     ['an htu in another case', 'prices', { proof: { url: `HTTPS://API.${ORIGIN.slice(12)}:443/v1/prices` } }],
     ['a proof of a moment ago', 'prices', { laterSeconds: 64 }],
     ['a proof of a clock ahead', 'prices', { laterSeconds: -5 }],

@@ -212,7 +212,7 @@ describe('denies', () => {
     ['another hash', WRITE, { state: hashed(Buffer.from('x')) }, 'content-digest 403'],
     ['an unknown body', WRITE, { state: { kind: 'unknown' } }, 'body_unavailable 403'],
     ['a body that may be there', READ, { state: { kind: 'unknown' } }, 'body_unavailable 403'],
-    ['a digest that nobody compares', { ...UPLOAD, body: BODY }, {}, 'content-digest 403'],
+    ['a digest that no step compares', { ...UPLOAD, body: BODY }, {}, 'content-digest 403'],
     [
       'a bare ?',
       { ...READ, url: `${ORIGIN}/v1/orders/17?` },
@@ -320,7 +320,7 @@ describe('the steps in their order', () => {
     content.blocked = [{ issuer: client?.issuer ?? '', subject: client?.subject ?? '' }];
   };
 
-  it('denies a blocked caller, and tells nobody else that it is blocked', async () => {
+  it('denies a blocked caller, and says so only to the holder of its key', async () => {
     expect(outcomeOf((await decideAt(blockBilling)).decision)).toBe(
       'invalid_request_proof/subject_blocked 401',
     );

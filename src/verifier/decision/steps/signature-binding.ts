@@ -95,7 +95,7 @@ function checkDigested(
   { components }: HttpSignature,
   digest: NonNullable<HttpSignature['contentDigest']>,
 ): Denial | undefined {
-  // Nobody would compare it.
+  // No step compares it.
   if (route.body === 'unbound') return deny('request_binding_mismatch', 'content-digest');
   if (headers.lookup(CONTENT_TYPE).kind !== 'absent' && !components.includes(CONTENT_TYPE)) {
     return deny('request_binding_mismatch', `component.${CONTENT_TYPE}`);
