@@ -56,10 +56,7 @@ describeWithSpire("a change of SPIRE's X.509 authority", () => {
     // A tainted authority stays in the bundle, so that SVIDs can be replaced in peace.
     expect(await former.passport()).toEqual(PASSPORT);
 
-    // The agent replaces its own seconds later; with one of a revoked authority the server would refuse it.
-    await waitFor("the agent's own SVID of the next authority", async () =>
-      authorityOf(await started.agent.ownSvid()) === authorityOf(formerSvid) ? undefined : true,
-    );
+    await started.agent.waitForOwnSvidAfter(authorityOf(formerSvid));
     const before = former.connections();
     await server.changeAuthority('revoke', formerId);
     const refused = await waitFor('the former SVID to be refused', async () => {

@@ -82,6 +82,7 @@ describeWithSpire('federated SPIRE', () => {
     expect(await request(partner)).toMatchObject({ exitCode: 0, stderr: '' });
     expect(await former.passport()).toEqual(PASSPORT);
 
+    await partner.agent.waitForOwnSvidAfter(authorityOf(formerSvid));
     await partner.server.changeAuthority('revoke', formerId);
     await own.server.refreshFederated(partner.server);
     const refused = await waitFor('the former SVID to be refused', async () => {

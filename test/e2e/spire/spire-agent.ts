@@ -118,6 +118,16 @@ export class SpireAgent {
     return { chain, key: key.export({ type: 'pkcs8', format: 'pem' }).toString() };
   }
 
+  /**
+   * Until the agent's own SVID is of another authority. The agent replaces it seconds after those of its workloads. With
+   * one of a revoked authority it no longer serves them, because the server refuses it.
+   */
+  async waitForOwnSvidAfter(formerAuthority: string): Promise<void> {
+    await waitFor(`an SVID of another authority for agent ${this.path} itself`, async () => {
+      return authorityOf(await this.ownSvid()) !== formerAuthority || undefined;
+    });
+  }
+
   /** SPIFFE IDs of the X.509-SVIDs that this process gets; none while no entry has arrived. */
   async spiffeIds(): Promise<readonly string[]> {
     try {

@@ -140,10 +140,7 @@ describeWithSpire('the Workload API client with real SPIRE', () => {
       const chain = svidOf('/orders')?.chainDer ?? [];
       return verifyX509Svid(chain, newest(store), Date.now()).kind === 'svid' || undefined;
     });
-    // The agent replaces its own seconds later; with one of a revoked authority the server would refuse it.
-    await waitFor("the agent's own SVID of the new authority", async () => {
-      return authorityOf(await started.agent.ownSvid()) !== formerAuthority || undefined;
-    });
+    await started.agent.waitForOwnSvidAfter(formerAuthority);
     const generation = store.generation;
     await started.server.changeAuthority('revoke', active);
     await waitFor(
