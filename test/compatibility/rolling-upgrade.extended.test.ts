@@ -16,14 +16,14 @@ import { envoyVersions, startEnvoy } from '../support/harness/envoy.ts';
 import { closeAtOnce, patient } from '../support/harness/envoy-config.ts';
 import { freePort } from '../support/harness/free-port.ts';
 import { TestRedisServer } from '../support/harness/redis-server.ts';
-import { releases } from '../support/harness/releases.ts';
+import { upgradableReleases } from '../support/harness/releases.ts';
 import { startUpstream, type Upstream } from '../support/harness/upstream.ts';
 import { waitFor } from '../support/wait.ts';
 
 const REQUESTS_BETWEEN = 60;
 const HEALTHY = 'cluster.proofgate.membership_healthy';
 
-const programs: readonly Program[] = [...releases().map(({ program }) => program), undefined];
+const programs: readonly Program[] = [...upgradableReleases().map(({ program }) => program), undefined];
 const [oldest, ...newer] = programs;
 /** Control migrates its database, so only verifiers go back. */
 const back = programs.slice(0, -1).toReversed();

@@ -10,7 +10,7 @@ import { generateSigningKey, type SigningKey, signPassport } from '../../../src/
 import type { JsonObject } from '../../../src/protocol/strict-json.ts';
 import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../support/control/followed-site.ts';
 import { SITE_ID } from '../../support/control/site-declaration.ts';
-import { releases } from '../../support/harness/releases.ts';
+import { releasesBefore } from '../../support/harness/releases.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const BROKER = 'https://broker.shop.example';
@@ -32,7 +32,7 @@ beforeAll(async () => {
   profileFile = join(site.stage.directory, 'profiles.json');
   const caller = ['--issuer', BROKER, '--subject', SUBJECT, '--out', profileFile];
   await site.stage.ctl('get', 'profiles', '--site', SITE_ID, ...caller);
-  const [released] = releases();
+  const [released] = releasesBefore('0.3.1');
   [verifier, old] = await Promise.all([
     site.startVerifier({ program: undefined, target: 'gateway', replay: 'memory' }),
     site.startVerifier({ program: released?.program, target: 'old', replay: 'memory' }),

@@ -22,7 +22,21 @@ export function releases(): readonly Release[] {
     return { version, program: join(unpacked(join(folder, file)), 'package', 'bin', 'proofgate') };
   });
   if (found.length === 0) throw new Error(`no release in ${folder}`);
-  return found.toSorted((one, other) => one.version.localeCompare(other.version, 'en', { numeric: true }));
+  return found.toSorted((one, other) => compareVersions(one.version, other.version));
+}
+
+/** The two newest, the older one first: what an upgrade may start from. */
+export function upgradableReleases(): readonly Release[] {
+  return releases().slice(-2);
+}
+
+/** Those that are too old for what came with `version`. */
+export function releasesBefore(version: string): readonly Release[] {
+  return releases().filter((release) => compareVersions(release.version, version) < 0);
+}
+
+function compareVersions(one: string, other: string): number {
+  return one.localeCompare(other, 'en', { numeric: true });
 }
 
 /** Unpacks into a temporary folder and renames it to its content hash, because test files run concurrently. */
