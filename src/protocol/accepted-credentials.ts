@@ -12,9 +12,10 @@ import {
   type RequestHeaders,
   readCredentials,
   readDpopCredentials,
+  readPassportOf,
 } from './credentials.ts';
 import { DPOP_PROOF_SECONDS } from './dpop-proof.ts';
-import { type HttpSignature, KEYED_PROFILE, mayHaveSignature, readHttpSignature } from './http-signature.ts';
+import { type HttpSignature, mayHaveSignature, readHttpSignature, SITE_PROFILE } from './http-signature.ts';
 import type { Passport } from './passport.ts';
 import type { ProofFormat } from './proof-format.ts';
 import { type Denial, deny } from './reasons.ts';
@@ -28,14 +29,14 @@ import {
   TRANSCRIPT_HEADER,
 } from './wire-names.ts';
 
-/** A request signed by a derived key itself. */
-export interface KeyedCredentials {
+export interface SignatureCredentials {
   readonly format: 'http-message-signatures';
-  readonly passport: undefined;
+  /** Undefined: signed by a derived key of the bundle, which `keyid` names. */
+  readonly passport: Passport | undefined;
   readonly signature: HttpSignature;
 }
 
-export type AcceptedCredentials = Credentials | KeyedCredentials | DpopCredentials;
+export type AcceptedCredentials = Credentials | SignatureCredentials | DpopCredentials;
 
 export interface CredentialRules {
   readonly authSite: string;
@@ -57,7 +58,9 @@ export function readAcceptedCredentials(
   if (acceptedProofs === undefined) return readCredentials(headers, passportHeader, knownPassport);
   const other =
     (acceptedProofs.has('dpop') ? readDpop(headers, rules, acceptedProofs, knownPassport) : undefined) ??
-    (acceptedProofs.has('http-message-signatures') ? readKeyed(headers, rules, acceptedProofs) : undefined);
+    (acceptedProofs.has('http-message-signatures')
+      ? readSigned(headers, rules, acceptedProofs, knownPassport)
+      : undefined);
   if (other !== undefined) return other;
   if (acceptedProofs.has('transcript-v1')) return readCredentials(headers, passportHeader, knownPassport);
   return withoutProof(headers, passportHeader, acceptedProofs);
@@ -76,7 +79,7 @@ function readDpop(
   const hasOther =
     (acceptedProofs.has('transcript-v1') &&
       (hasTranscript(headers) || authorizations.some(hasPassportScheme))) ||
-    (acceptedProofs.has('http-message-signatures') && mayHaveSignature(headers, KEYED_PROFILE, authSite));
+    (acceptedProofs.has('http-message-signatures') && mayHaveSignature(headers, SITE_PROFILE, authSite));
   if (hasOther) return deny('invalid_request_proof', 'proof_ambiguous');
   if (isNamed && removesProofs) return readDpopCredentials(headers, knownPassport, knownToken);
   const isAbsent = authorizations.length === 0;
@@ -84,50 +87,35 @@ function readDpop(
 }
 
 /** Undefined for a request without a signature for the site. */
-function readKeyed(
+function readSigned(
   headers: RequestHeaders,
   { authSite, passportHeader, removesProofs }: CredentialRules,
   acceptedProofs: ReadonlySet<ProofFormat>,
-): KeyedCredentials | Denial | undefined {
+  knownPassport: ParsedPassportLookup,
+): SignatureCredentials | Denial | undefined {
+  const hasPassport = headers.lookup(passportHeader).kind !== 'absent';
+  const hasAccepted = acceptedProofs.has('transcript-v1') && hasTranscript(headers);
   if (!removesProofs) {
     // Beside an accepted transcript it would reach the upstream unused.
-    const hasSignature = mayHaveSignature(headers, KEYED_PROFILE, authSite);
-    return hasSignature ? keyedProblem(headers, passportHeader, acceptedProofs) : undefined;
+    const isSecond = hasAccepted || hasPassport;
+    return isSecond && mayHaveSignature(headers, SITE_PROFILE, authSite)
+      ? deny('invalid_request_proof', 'proof_ambiguous')
+      : undefined;
   }
-  const reading = readHttpSignature(headers, KEYED_PROFILE, authSite, passportHeader);
+  const reading = readHttpSignature(headers, SITE_PROFILE, authSite, passportHeader, hasPassport);
   if (reading.kind === 'absent') return undefined;
   if (reading.kind === 'malformed') return deny('invalid_request_proof', 'proof_malformed');
-  const { signature } = reading;
-  return (
-    keyedProblem(headers, passportHeader, acceptedProofs) ?? {
-      format: 'http-message-signatures',
-      passport: undefined,
-      signature,
-    }
-  );
+  if (hasAccepted) return deny('invalid_request_proof', 'proof_ambiguous');
+  const isElsewhere =
+    passportHeader !== AUTHORIZATION_HEADER && headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
+  if (isElsewhere) return deny('invalid_request_proof', 'passport_repeated');
+  const passport = hasPassport ? readPassportOf(headers, passportHeader, knownPassport) : undefined;
+  if (passport !== undefined && 'kind' in passport) return passport;
+  return { format: 'http-message-signatures', passport, signature: reading.signature };
 }
 
 function hasTranscript(headers: RequestHeaders): boolean {
   return [TRANSCRIPT_HEADER, SIGNATURE_HEADER].some((name) => headers.lookup(name).kind !== 'absent');
-}
-
-/** A second proof, or a passport, would leave open which of the two speaks for the request. */
-function keyedProblem(
-  headers: RequestHeaders,
-  passportHeader: PassportHeader,
-  acceptedProofs: ReadonlySet<ProofFormat>,
-): Denial | undefined {
-  if (hasTranscript(headers) && acceptedProofs.has('transcript-v1')) {
-    return deny('invalid_request_proof', 'proof_ambiguous');
-  }
-  const isPresent = (name: string) => headers.lookup(name).kind !== 'absent';
-  const hasPassport = headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
-  if (passportHeader !== AUTHORIZATION_HEADER) {
-    if (hasPassport) return deny('invalid_request_proof', 'passport_repeated');
-    return isPresent(passportHeader) ? deny('invalid_request_proof', 'proof_ambiguous') : undefined;
-  }
-  if (!isPresent(AUTHORIZATION_HEADER)) return undefined;
-  return deny('invalid_request_proof', hasPassport ? 'proof_ambiguous' : 'authorization_scheme');
 }
 
 /** For a route that does not accept transcripts. */
@@ -140,9 +128,9 @@ function withoutProof(
   if (authorization.kind === 'absent' && !acceptedProofs.has('http-message-signatures')) {
     return deny('invalid_request_proof', 'authorization_missing');
   }
+  const takesPassport = acceptedProofs.has('http-message-signatures');
   const isOfOtherScheme =
-    authorization.kind === 'single' &&
-    (acceptedProofs.has('dpop') || !hasPassportScheme(authorization.value));
+    authorization.kind === 'single' && !(takesPassport && hasPassportScheme(authorization.value));
   return deny(
     'invalid_request_proof',
     isOfOtherScheme && passportHeader === AUTHORIZATION_HEADER ? 'authorization_scheme' : 'proof_missing',

@@ -87,14 +87,22 @@ export function readCredentials(
   passportHeader: PassportHeader,
   knownPassport: ParsedPassportLookup,
 ): Credentials | Denial {
-  const passport =
-    passportHeader === AUTHORIZATION_HEADER
-      ? readAuthorization(headers.lookup(AUTHORIZATION_HEADER), knownPassport)
-      : readPassportHeader(headers, passportHeader, knownPassport);
+  const passport = readPassportOf(headers, passportHeader, knownPassport);
   if ('kind' in passport) return passport;
   const proof = readProof(headers, passportHeader);
   if ('kind' in proof) return proof;
   return { format: 'transcript-v1', passport, proof };
+}
+
+/** The passport in the header that the route names. */
+export function readPassportOf(
+  headers: RequestHeaders,
+  passportHeader: PassportHeader,
+  knownPassport: ParsedPassportLookup,
+): Passport | Denial {
+  return passportHeader === AUTHORIZATION_HEADER
+    ? readAuthorization(headers.lookup(AUTHORIZATION_HEADER), knownPassport)
+    : readPassportHeader(headers, passportHeader, knownPassport);
 }
 
 /**

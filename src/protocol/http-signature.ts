@@ -40,8 +40,8 @@ export interface SignatureProfile {
   readonly nonce: RegExp;
 }
 
-/** Signed by a derived key of the site, without a passport. */
-export const KEYED_PROFILE: SignatureProfile = {
+/** Signed by a derived key of the site, or with a passport by its holder key. */
+export const SITE_PROFILE: SignatureProfile = {
   tagOf: (authSite) => `proofgate/${authSite}`,
   targets: [['@target-uri'], ['@scheme', '@authority', '@path', '@query']],
   required: ['@method'],
@@ -105,11 +105,16 @@ export function mayHaveSignature(
   return headers.values(HTTP_SIGNATURE_INPUT_HEADER).some((value) => value.includes(tag));
 }
 
+/**
+ * @param passportHeader the header that the route names
+ * @param mayCoverPassport whether the request has a passport there
+ */
 export function readHttpSignature(
   headers: RequestHeaders,
   profile: SignatureProfile,
   authSite: string,
   passportHeader: PassportHeader,
+  mayCoverPassport: boolean,
 ): HttpSignatureReading {
   const field = headers.lookup(HTTP_SIGNATURE_INPUT_HEADER);
   if (field.kind === 'absent' || !mayHaveSignature(headers, profile, authSite)) return ABSENT;
@@ -119,7 +124,12 @@ export function readHttpSignature(
   const [input, second] = inputs.filter(({ parameters }) => stringOf(parameters.get('tag')) === tag);
   if (input === undefined) return ABSENT;
   const signatures = second === undefined ? readSignatures(headers) : undefined;
-  const signature = signatures && readInput(input, signatures, profile, passportHeader, headers);
+  const isCovered = (name: string) =>
+    profile.allowed.has(name) ||
+    name === ROUTE_HEADER ||
+    (mayCoverPassport && name === passportHeader) ||
+    isCoverable(name, passportHeader);
+  const signature = signatures && readInput(input, signatures, profile, isCovered, headers);
   if (signatures === undefined || signature === undefined) return MALFORMED;
   const otherSignatures = othersOf(input.label, inputs, signatures);
   return { kind: 'read', signature: { ...signature, otherSignatures } };
@@ -134,14 +144,12 @@ function readInput(
   { items, label, parameters, value }: InnerListMember,
   signatures: ReadonlyMap<string, Buffer>,
   profile: SignatureProfile,
-  passportHeader: PassportHeader,
+  isCovered: (name: string) => boolean,
   headers: RequestHeaders,
 ): Omit<HttpSignature, 'otherSignatures'> | undefined {
   const signature = signatures.get(label);
   const stated = readParameters(parameters, profile);
   if (signature?.length !== SIGNATURE_BYTES || stated === undefined || items.length === 0) return undefined;
-  const isCovered = (name: string) =>
-    profile.allowed.has(name) || name === ROUTE_HEADER || isCoverable(name, passportHeader);
   if (items.some(({ hasParameters, text }) => hasParameters || !isCovered(text))) return undefined;
   const components = items.map(({ text }) => text);
   const contentDigest = components.includes(CONTENT_DIGEST_HEADER) ? readDigest(headers) : undefined;

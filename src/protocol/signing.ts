@@ -10,7 +10,7 @@ import {
   randomBytes,
 } from 'node:crypto';
 import type { HeaderLookup } from './credentials.ts';
-import { coveredValues, formatSignatureBase, KEYED_PROFILE } from './http-signature.ts';
+import { coveredValues, formatSignatureBase, SITE_PROFILE } from './http-signature.ts';
 import type { KeyBinding } from './identifiers.ts';
 import { PASSPORT_TYPE } from './passport.ts';
 import {
@@ -200,7 +200,7 @@ export function signHttpMessage(message: HttpMessageToSign, key: SigningKey): Ht
     `expires=${expiresAtSeconds}`,
     `nonce=${serializeString(jti)}`,
     `keyid=${serializeString(keyId)}`,
-    `tag=${serializeString(KEYED_PROFILE.tagOf(message.authSite))}`,
+    `tag=${serializeString(SITE_PROFILE.tagOf(message.authSite))}`,
   ].join(';');
   const covered = coveredValues(components, { ...message, headers: { lookup: lookupIn(headers) } });
   if (covered.kind === 'unknown') throw new Error(`${covered.name} has no value to sign`);

@@ -6,8 +6,8 @@ import {
   coveredValues,
   firstUncovered,
   formatSignatureBase,
-  KEYED_PROFILE,
   readHttpSignature,
+  SITE_PROFILE,
 } from '../../src/protocol/http-signature.ts';
 import { normalizeAuthority } from '../../src/protocol/request-target.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
@@ -41,9 +41,10 @@ it.each(HTTP_MESSAGES.map((vector) => [vector.name, vector] as const))('%s', (_n
   const headers = headersOf(vector);
   const reading = readHttpSignature(
     headers,
-    KEYED_PROFILE,
+    SITE_PROFILE,
     auth_site,
     passportHeaderOf(route.passport_header),
+    false,
   );
   if (reading.kind !== 'read') throw new Error(reading.kind);
   const { signature } = reading;
@@ -59,7 +60,7 @@ it.each(HTTP_MESSAGES.map((vector) => [vector.name, vector] as const))('%s', (_n
   const publicKey = ALL_TEST_KEYS.get(key)?.publicKey;
   if (publicKey === undefined) throw new Error(`no key ${key}`);
   expect(verifySignature(publicKey, Buffer.from(base), signature.signature)).toBe(true);
-  expect(firstUncovered(signature.components, KEYED_PROFILE, route.signed_headers)).toBeUndefined();
+  expect(firstUncovered(signature.components, SITE_PROFILE, route.signed_headers)).toBeUndefined();
   const { contentDigest } = signature;
   const body = Buffer.from(request.body_base64, 'base64');
   const isBound = route.body === 'bound' && (body.length > 0 || ['POST', 'PUT'].includes(request.method));

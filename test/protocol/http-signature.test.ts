@@ -8,8 +8,8 @@ import {
   coveredValues,
   firstUncovered,
   formatSignatureBase,
-  KEYED_PROFILE,
   readHttpSignature,
+  SITE_PROFILE,
 } from '../../src/protocol/http-signature.ts';
 import { importPublicKey } from '../../src/protocol/import-public-key.ts';
 import { MAX_DICTIONARY_MEMBERS, parseInnerLists } from '../../src/protocol/structured-fields.ts';
@@ -76,7 +76,7 @@ const INPUT = `sig=("@method" "@target-uri")${PARAMETERS}`;
 
 function read(input: Lines[string], more: Lines = {}) {
   const headers = headersOf({ 'signature-input': input, signature: `sig=${SIGNATURE}`, ...more });
-  return readHttpSignature(headers, KEYED_PROFILE, 'shop-eu', 'authorization');
+  return readHttpSignature(headers, SITE_PROFILE, 'shop-eu', 'authorization', false);
 }
 
 describe('readHttpSignature', () => {
@@ -187,7 +187,7 @@ describe('coveredValues', () => {
 
 describe('firstUncovered', () => {
   const uncovered = (components: readonly string[], needed: readonly string[] = []) =>
-    firstUncovered(components, KEYED_PROFILE, needed);
+    firstUncovered(components, SITE_PROFILE, needed);
 
   it.each([
     [['@method', '@target-uri'], [], undefined],
@@ -202,7 +202,7 @@ describe('firstUncovered', () => {
 });
 
 it('asks for a signature with what the route needs', () => {
-  expect(acceptSignature(KEYED_PROFILE, 'shop-eu', ['content-digest'])).toBe(
+  expect(acceptSignature(SITE_PROFILE, 'shop-eu', ['content-digest'])).toBe(
     'sig=("@method" "@target-uri" "content-digest");created;expires;nonce;keyid;tag="proofgate/shop-eu"',
   );
 });

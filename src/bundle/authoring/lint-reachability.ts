@@ -4,7 +4,6 @@ import { satisfiesKeyBinding } from '../../protocol/identifiers.ts';
 import { acceptsDpop } from '../compile/compile-dpop.ts';
 import { accessOf } from '../compile/compile-routes.ts';
 import { pointer, showValue } from '../format/bundle-error.ts';
-import { acceptsPassports } from '../format/proof-members.ts';
 import type {
   AllowedSourceContent,
   BlockedCallerContent,
@@ -77,7 +76,7 @@ function lintSources(
 
 function canMatch(source: AllowedSourceContent, route: RouteContent, identities: Identities): boolean {
   const issuer = identities.issuers.get(placeOf(source));
-  if (issuer !== undefined && acceptsPassports(route) && issuerCanMatch(issuer, source)) return true;
+  if (issuer !== undefined && issuerCanMatch(issuer, source)) return true;
   const server = identities.oauthIssuers.get(placeOf(source));
   if (server !== undefined && acceptsDpop(route) && serverCanMatch(server, source)) return true;
   const clients = identities.clients.get(placeOf(source)) ?? [];

@@ -11,15 +11,6 @@ export function acceptsTranscripts({
   return formats === undefined || formats.includes('transcript-v1');
 }
 
-/** All formats but HTTP message signatures, which are those of derived keys, are beside a passport. */
-export function acceptsPassports({
-  accepted_proofs: formats,
-}: {
-  readonly accepted_proofs?: readonly ProofFormat[];
-}): boolean {
-  return formats === undefined || formats.some((format) => format !== 'http-message-signatures');
-}
-
 /** Whether verifiers know the format, where a route names it. */
 type IsKnown = (format: ProofFormat) => boolean;
 

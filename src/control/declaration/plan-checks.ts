@@ -1,7 +1,6 @@
 /** Checks of a declaration that its schema cannot make, and the effects of its steps on requests. */
 
 import { acceptsDpop } from '../../bundle/compile/compile-dpop.ts';
-import { acceptsPassports } from '../../bundle/format/proof-members.ts';
 import type { ProblemFault } from '../../process/http-service/http-problem.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
@@ -220,25 +219,15 @@ function observationWarnings({ routes = [], site }: SiteDeclaration): readonly W
   return [...ofRoutes, { code: 'unmatched_observed', message }];
 }
 
-/** As `bundle lint` warns: callers of a broker need a passport. */
-function proofWarnings({ routes = [], site }: SiteDeclaration): readonly Warning[] {
-  const unreachable = routes
-    .filter((route) => !acceptsPassports(route))
-    .flatMap(({ allowed_sources: sources, route_id: id }) =>
-      sources
-        .filter(({ issuer }) => issuer !== site.issuer_url)
-        .map(({ issuer }): Warning => {
-          const message = `route ${id}: no caller of ${issuer} can sign for it, because it accepts no passport`;
-          return { code: 'source_unreachable', message };
-        }),
-    );
+/** As `bundle lint` warns. */
+function proofWarnings({ routes = [] }: SiteDeclaration): readonly Warning[] {
   const unbound = routes.filter(acceptsDpop).map(({ route_id: id, unbound: parts = [] }): Warning => {
     return {
       code: 'dpop_unbound',
       message: `route ${id}: a DPoP proof does not cover ${parts.join(', ')}`,
     };
   });
-  return [...unreachable.slice(0, MAX_FAULTS), ...unbound.slice(0, MAX_FAULTS)];
+  return unbound.slice(0, MAX_FAULTS);
 }
 
 /** Nothing else says that a copied proof may be accepted again. */

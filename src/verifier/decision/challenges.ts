@@ -1,6 +1,6 @@
 /** Challenges in the answer to a denied request: what a caller must send, in each format that the route accepts. */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
-import { acceptSignature, KEYED_PROFILE } from '../../protocol/http-signature.ts';
+import { acceptSignature, SITE_PROFILE } from '../../protocol/http-signature.ts';
 import type { Denial } from '../../protocol/reasons.ts';
 import { DPOP_SCHEME, PASSPORT_SCHEME } from '../../protocol/wire-names.ts';
 import type { DeniedDecision } from './decide.ts';
@@ -29,10 +29,10 @@ export function challengesOf(
   const asksForSignature = acceptedProofs.has('http-message-signatures') && isWithoutProof(denial);
   return {
     ...(asksForSignature
-      ? { acceptSignature: acceptSignature(KEYED_PROFILE, snapshot.authSite, neededComponents(route, facts)) }
+      ? { acceptSignature: acceptSignature(SITE_PROFILE, snapshot.authSite, neededComponents(route, facts)) }
       : {}),
     ...(acceptedProofs.has('dpop') && denial.status === 401
-      ? { challenge: dpopChallenge(denial, acceptedProofs.has('transcript-v1')) }
+      ? { challenge: dpopChallenge(denial, acceptedProofs.size > 1) }
       : {}),
     ...(denial.detail === 'dpop_nonce' ? { dpopNonce: newNonce() } : {}),
   };
@@ -46,12 +46,12 @@ function isWithoutProof({ detail }: Denial): boolean {
 /** Names of the accepted algorithms (RFC 9449 section 7.1); most libraries know Ed25519 as EdDSA alone. */
 const DPOP_ALGORITHMS = 'ES256 Ed25519 EdDSA';
 
-function dpopChallenge({ detail = '' }: Denial, acceptsPassports: boolean): string {
+function dpopChallenge({ detail = '' }: Denial, takesPassportScheme: boolean): string {
   const error = dpopError(detail);
   const parameters = [...(error === undefined ? [] : [`error="${error}"`]), `algs="${DPOP_ALGORITHMS}"`].join(
     ', ',
   );
-  return `${acceptsPassports ? `${PASSPORT_SCHEME}, ` : ''}${DPOP_SCHEME} ${parameters}`;
+  return `${takesPassportScheme ? `${PASSPORT_SCHEME}, ` : ''}${DPOP_SCHEME} ${parameters}`;
 }
 
 /** RFC 9449 sections 7.1 and 9; none for a request without credentials of this kind (RFC 6750 section 3.1). */

@@ -167,7 +167,8 @@ function hasNoCaller({ caller }: Evidence): boolean {
 
 /** Whether a key signs requests itself, without passport or token. */
 function isKeyed({ credentials }: Evidence): boolean {
-  return required(credentials).format === 'http-message-signatures';
+  const { format, passport } = required(credentials);
+  return format === 'http-message-signatures' && passport === undefined;
 }
 
 function findSourceRule({ evidence }: Evaluation): Denial | undefined {

@@ -3,7 +3,7 @@
  * Source: docs/operate/observe.md "What passes, and what is denied".
  */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
-import { KEYED_PROFILE, mayHaveSignature } from '../../protocol/http-signature.ts';
+import { mayHaveSignature, SITE_PROFILE } from '../../protocol/http-signature.ts';
 import type { Denial, Reason } from '../../protocol/reasons.ts';
 import { DPOP_HEADER, HTTP_SIGNATURE_FIELDS } from '../../protocol/wire-names.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
@@ -79,7 +79,7 @@ export function unusedProofs(
   { acceptsDpop, authSite }: Snapshot,
 ): readonly string[] {
   return [
-    ...(mayHaveSignature(headers, KEYED_PROFILE, authSite) ? HTTP_SIGNATURE_FIELDS : []),
+    ...(mayHaveSignature(headers, SITE_PROFILE, authSite) ? HTTP_SIGNATURE_FIELDS : []),
     ...(acceptsDpop && headers.lookup(DPOP_HEADER).kind !== 'absent' ? [DPOP_HEADER] : []),
   ];
 }

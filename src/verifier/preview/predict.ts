@@ -177,9 +177,9 @@ function indexIn(order: readonly CheckName[], check: CheckName | 'replay' | unde
 }
 
 /** Of a signature, the signature base comes first: it needs a target and headers that the signature can cover. */
-function checkThatDenied({ denial, isKeyed }: RecordedFacts): CheckName | 'replay' | undefined {
+function checkThatDenied({ denial, isSignature }: RecordedFacts): CheckName | 'replay' | undefined {
   const isOfBase = denial?.check === 'binding' && /^(?:target$|header\.)/.test(denial.detail ?? '');
-  return isKeyed && isOfBase ? 'proof_signature' : denial?.check;
+  return isSignature && isOfBase ? 'proof_signature' : denial?.check;
 }
 
 /** A signature without a passport speaks for the key's client. */

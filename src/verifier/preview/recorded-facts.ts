@@ -17,6 +17,8 @@ export interface RecordedFacts {
   readonly routeId: string | undefined;
   readonly method: string | undefined;
   readonly caller: RecordedCaller | undefined;
+  /** Whether the proof is an HTTP message signature. */
+  readonly isSignature: boolean;
   /** Whether a derived key signed the request itself, without a passport. */
   readonly isKeyed: boolean;
   /** Undefined: allowed. */
@@ -70,6 +72,7 @@ function factsOf(event: JsonObject): RecordedFacts | UnreadableLine {
   const method = optional(event.method, isMethod);
   const caller = callerOf(event);
   const proofFormat = optional(event.proof_format, isProofFormat);
+  const isSignature = proofFormat === 'http-message-signatures';
   const isSound =
     isIdentifier(authSite) && isIdentifier(head) && Number.isSafeInteger(revision) && Number.isFinite(timeMs);
   if (!isSound || routeId === null || method === null || caller === null || proofFormat === null)
@@ -83,7 +86,8 @@ function factsOf(event: JsonObject): RecordedFacts | UnreadableLine {
     routeId,
     method,
     caller,
-    isKeyed: proofFormat === 'http-message-signatures',
+    isSignature,
+    isKeyed: isSignature && event.passport_id === undefined,
     denial,
   };
 }

@@ -182,11 +182,6 @@ describe('lint', () => {
       found: ['warning source_unreachable /route_sources/0/allowed_sources/1'],
     },
     {
-      name: 'a rule for a broker where only derived keys can sign',
-      edits: [{ at: '/routes/0/accepted_proofs', put: ['http-message-signatures'] }],
-      found: ['warning source_unreachable /route_sources/0/allowed_sources/1'],
-    },
-    {
       name: 'what a DPoP proof does not cover',
       edits: [
         { at: '/routes/0/accepted_proofs', put: ['dpop', 'http-message-signatures'] },

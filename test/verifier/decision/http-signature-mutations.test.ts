@@ -1,10 +1,10 @@
-/** Random changes of one field of a request that a derived key signed as an HTTP message: none is allowed. */
+/** Random changes of one field of a request that is signed as an HTTP message, also with a passport: none is allowed. */
 import { expect, it } from '@jest/globals';
 import { decide } from '../../../src/verifier/decision/decide.ts';
 import { createPassportCache } from '../../../src/verifier/decision/facts/passport-cache.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { AUTH_SITE, NOW_SECONDS, ORIGIN } from '../../support/fixtures/bundle-content.ts';
-import { headersOfLines } from '../../support/fixtures/signed-request.ts';
+import { headersOfLines, signRequest } from '../../support/fixtures/signed-request.ts';
 import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
 import { signHttp } from '../../support/protocol/http-signer.ts';
 import { Random, TEXT_CHANGES, type TextChange } from '../../support/random.ts';
@@ -22,16 +22,18 @@ const TARGET = '/v1/orders?dry=1&x=%20';
 
 type Fields = Readonly<Record<string, string>>;
 
-async function signedFields(fields: readonly string[] | undefined): Promise<Fields> {
+async function signedFields(fields: readonly string[] | undefined, passport?: string): Promise<Fields> {
+  const authorization = passport === undefined ? {} : { authorization: passport };
+  const keyId = passport === undefined ? KEY_ID.billing : keys.billing.publicKey.thumbprint;
   const signed = await signHttp(
     {
       method: 'POST',
       url: `${ORIGIN}${TARGET}`,
-      headers: { 'content-type': 'text/plain' },
+      headers: { 'content-type': 'text/plain', ...authorization },
       body: BODY,
     },
     {
-      ...{ key: keys.billing, keyId: KEY_ID.billing, authSite: AUTH_SITE, createdSeconds: NOW_SECONDS },
+      ...{ key: keys.billing, keyId, authSite: AUTH_SITE, createdSeconds: NOW_SECONDS },
       ...(fields === undefined ? {} : { fields }),
       params: ['created', 'expires', 'nonce', 'keyid', 'tag', 'alg'],
     },
@@ -71,8 +73,14 @@ function isSame(before: Fields, after: Fields): boolean {
 it(`${mutations} mutations`, async () => {
   const seed = Number(process.env.PROOFGATE_TEST_SEED ?? 20_261_128);
   const random = new Random(seed);
-  const bases = [await signedFields(undefined), await signedFields(PARTS)];
-  expect(bases.map(outcomeOf)).toEqual(['allowed', 'allowed']);
+  const { facts } = signRequest(keys, { caller: 'billing', route: 'orders-write' });
+  const [passport] = facts.headers.values('authorization');
+  const bases = [
+    await signedFields(undefined),
+    await signedFields(PARTS),
+    await signedFields([...PARTS, 'authorization'], passport),
+  ];
+  expect(bases.map(outcomeOf)).toEqual(['allowed', 'allowed', 'allowed']);
   const denials = new Set<string>();
   for (let n = 0; n < mutations; n++) {
     const base = random.pick(bases);

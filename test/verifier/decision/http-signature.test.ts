@@ -255,7 +255,12 @@ describe('denies', () => {
     ['no life', READ, { sign: { ttlSeconds: 0 } }, 'proof_ttl 401'],
     ['a signature of the future', READ, { laterSeconds: -6 }, 'proof_not_yet_valid 401'],
     ['an old signature', READ, { laterSeconds: 65 }, 'proof_expired 401'],
-    ['a passport beside it', READ, { headers: { authorization: 'Passport a.b.c' } }, 'proof_ambiguous 401'],
+    [
+      'a malformed passport',
+      READ,
+      { headers: { authorization: 'Passport a.b.c' } },
+      'passport_malformed 401',
+    ],
     [
       'another scheme beside it',
       READ,
@@ -269,10 +274,10 @@ describe('denies', () => {
       'proof_ambiguous 401',
     ],
     [
-      'a passport in its own header beside it',
+      'a malformed passport in its own header',
       BEARER,
       { headers: { 'x-proofgate-passport': 'a.b.c' } },
-      'proof_ambiguous 401',
+      'passport_malformed 401',
     ],
     [
       'a passport in Authorization',

@@ -201,7 +201,8 @@ function credentialLines({ credentials }: ExplainReport): readonly string[] {
   const { dpop, http_signature: http, passport, signature, token, transcript } = credentials;
   if (http !== undefined) {
     const missing = http.unknown === null ? '' : `, ${http.unknown} does not occur exactly once`;
-    return [`HTTP message signature of key ${http.key_id}${missing}; its base:`, ...http.base];
+    const ofPassport = passport === undefined ? [] : [passportLine(passport)];
+    return [...ofPassport, `HTTP message signature of key ${http.key_id}${missing}; its base:`, ...http.base];
   }
   if (dpop !== undefined) {
     const whose = dpop.of_holder ? 'its holder key' : 'another key than its holder key';

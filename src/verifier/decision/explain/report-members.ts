@@ -24,7 +24,9 @@ export function credentialMembers(explanation: Explanation, headers: RequestHead
     };
   }
   if (credentials.format === 'http-message-signatures') {
-    return { readable: true, http_signature: signatureMembers(credentials.signature, explanation, show) };
+    const http_signature = signatureMembers(credentials.signature, explanation, show);
+    if (credentials.passport === undefined) return { readable: true, http_signature };
+    return { readable: true, passport: passportMembers(credentials.passport, show), http_signature };
   }
   if (credentials.passport === undefined) {
     const { proof, token } = credentials;

@@ -22,7 +22,7 @@ import { checkCoverage } from './signature-binding.ts';
 export function checkBinding(evaluation: Evaluation): Denial | undefined {
   const credentials = required(evaluation.evidence.credentials);
   if (credentials.format === 'dpop') return checkDpopBinding(evaluation, credentials);
-  if (credentials.format !== 'transcript-v1') return checkCoverage(evaluation, credentials.signature);
+  if (credentials.format !== 'transcript-v1') return checkCoverage(evaluation, credentials);
   const { transcript, transcriptBytes } = credentials.proof;
   const rebuilt = rebuildTranscript(evaluation, credentials);
   if (isComplete(rebuilt) && formatTranscript(rebuilt) === transcriptBytes.toString('latin1'))

@@ -158,7 +158,10 @@ export function checkProofSignature(evaluation: Evaluation): Denial | undefined 
   const credentials = required(evidence.credentials);
   switch (credentials.format) {
     case 'http-message-signatures':
-      return checkHttpSignature(evaluation, credentials.signature) ?? checkBlocked(evaluation);
+      return (
+        checkHttpSignature(evaluation, credentials) ??
+        (credentials.passport === undefined ? checkBlocked(evaluation) : undefined)
+      );
     case 'dpop':
       return (
         checkDpopSignature(evaluation, credentials.proof) ?? checkDpopNonce(evaluation, credentials.proof)

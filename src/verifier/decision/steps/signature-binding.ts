@@ -1,9 +1,10 @@
 /**
- * Step 5 for an HTTP message signature of a derived key: the signature base is built from the request as received, so a
+ * Step 5 for an HTTP message signature: the signature base is built from the request as received, so a
  * changed request has an invalid signature. What the signature must cover, and the body's digest, come last.
  * Source: docs/design/protocol.md "HTTP Message Signatures".
  */
 import type { Route } from '../../../bundle/compile/snapshot.ts';
+import type { SignatureCredentials } from '../../../protocol/accepted-credentials.ts';
 import { isBodyBearing } from '../../../protocol/body-binding.ts';
 import { digestMatches } from '../../../protocol/content-digest.ts';
 import {
@@ -13,7 +14,7 @@ import {
   firstUncovered,
   formatSignatureBase,
   type HttpSignature,
-  KEYED_PROFILE,
+  SITE_PROFILE,
 } from '../../../protocol/http-signature.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
 import { verifySignature } from '../../../protocol/verify-signature.ts';
@@ -34,23 +35,34 @@ function headOf({ headers, method, scheme, target }: RequestFacts) {
   return { headers, method, scheme, target };
 }
 
-export function checkHttpSignature(evaluation: Evaluation, signature: HttpSignature): Denial | undefined {
+export function checkHttpSignature(
+  evaluation: Evaluation,
+  { passport, signature }: SignatureCredentials,
+): Denial | undefined {
   // `/x` and `/x?` have the same `@query` (RFC 9421 section 2.2.7).
   if (/^[^?]*\?$/.test(evaluation.facts.target)) return deny('request_binding_mismatch', 'target');
   const values = valuesOfSignature(evaluation, signature);
   if (values.kind === 'unknown') return deny('request_binding_mismatch', `header.${values.name}`);
   const holder = required(evaluation.holder);
+  // Without a passport, `keyid` is the name by which the key was found.
+  const isNamed = passport === undefined || signature.keyId === holder.thumbprint;
   const base = Buffer.from(formatSignatureBase(values.lines, signature.params), 'latin1');
-  return allowsAlgorithm(signature, holder.algorithm) && verifySignature(holder, base, signature.signature)
+  return isNamed &&
+    allowsAlgorithm(signature, holder.algorithm) &&
+    verifySignature(holder, base, signature.signature)
     ? undefined
     : deny('invalid_request_proof', 'proof_signature');
 }
 
 /** Whether the signature covers what the route needs, and the body has the covered digest. */
-export function checkCoverage({ evidence, facts }: Evaluation, signature: HttpSignature): Denial | undefined {
+export function checkCoverage(
+  { evidence, facts }: Evaluation,
+  { passport, signature }: SignatureCredentials,
+): Denial | undefined {
   const route = required(evidence.route);
   const { components } = signature;
-  const missing = firstUncovered(components, KEYED_PROFILE, neededHeaders(route));
+  const ofPassport = passport === undefined ? [] : [route.passportHeader];
+  const missing = firstUncovered(components, SITE_PROFILE, [...ofPassport, ...neededHeaders(route)]);
   if (missing !== undefined) return deny('request_binding_mismatch', `component.${missing}`);
   if (components.includes(ROUTE_HEADER)) {
     const named = facts.headers.lookup(ROUTE_HEADER);
