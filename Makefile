@@ -53,7 +53,7 @@ soak: build tools system-packages envoy proxies traefik spire sdk-tools ## what 
 	@PROOFGATE_TEST_MIXED_ROUNDS=18 $(JEST) --runInBand test/e2e/observe
 	@PROOFGATE_TEST_EVENTS=100000 $(JEST) --runInBand test/verifier/preview/prediction
 	@PROOFGATE_TEST_SCHEDULES=1000 $(JEST) --runInBand test/control/publishing/revocation-receipts
-	@PROOFGATE_TEST_MUTATIONS=100000 PROOFGATE_TEST_MUTANTS=4000 PROOFGATE_TEST_CLOCK_RUNS=300 $(JEST) --runInBand test/verifier/decision/order test/verifier/decision/http-signature-mutations test/verifier/decision/explain test/broker/mutations test/verifier/replay/memory.test
+	@PROOFGATE_TEST_MUTATIONS=100000 PROOFGATE_TEST_MUTANTS=4000 PROOFGATE_TEST_CLOCK_RUNS=300 $(JEST) --runInBand test/verifier/decision/order test/verifier/decision/proof-mutations test/verifier/decision/explain test/broker/mutations test/verifier/replay/memory.test
 	@PROOFGATE_TEST_SUMMARY_TARGETS=100 $(JEST) --runInBand test/control/decisions/size
 	@PROOFGATE_TEST_SDK_REQUESTS=10000 $(JEST) --runInBand test/caller/sdk/corpus
 	@PROOFGATE_TEST_SEED=$$RANDOM PROOFGATE_TEST_REQUESTS=20000 $(JEST) --runInBand test/wire-fuzz
