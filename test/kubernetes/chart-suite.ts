@@ -86,12 +86,15 @@ function lifecycle(clusterOf: () => Cluster): void {
   const isOwn = (name: string) =>
     !name.startsWith('IPAddress ') && !name.startsWith(`Secret ${NAMESPACE}/sh.helm.release.`);
 
-  it('installs all that it renders, and leaves nothing when it is uninstalled', async () => {
-    await helm.install(WHOLE);
-    expect((await changes()).filter(isOwn)).toEqual(installed(render(WHOLE)).map(nameOf).sort());
-    await helm.uninstall();
-    expect(await changes()).toEqual([]);
-  });
+  it.each([WHOLE, { file: 'production' }, { file: 'tuned' }])(
+    'installs all that it renders, and leaves nothing when it is uninstalled: $file',
+    async (values) => {
+      await helm.install(values);
+      expect((await changes()).filter(isOwn)).toEqual(installed(render(values)).map(nameOf).sort());
+      await helm.uninstall();
+      expect(await changes()).toEqual([]);
+    },
+  );
 
   it('installs the values of the quickstart: Control, one verifier, and nothing that they do not name', async () => {
     const quickstart = {
