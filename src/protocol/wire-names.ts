@@ -66,6 +66,8 @@ export const HTTP_SIGNATURE_INPUT_HEADER = 'signature-input';
 export const HTTP_SIGNATURE_FIELDS: readonly string[] = [HTTP_SIGNATURE_HEADER, HTTP_SIGNATURE_INPUT_HEADER];
 /** A DPoP proof (RFC 9449 section 4.1). */
 export const DPOP_HEADER = 'dpop';
+/** Fields of proofs that applications may use for their own purposes too. */
+export const PROOF_FIELDS: readonly string[] = [...HTTP_SIGNATURE_FIELDS, DPOP_HEADER];
 /** A nonce for DPoP proofs, in an answer (RFC 9449 section 9). */
 export const DPOP_NONCE_HEADER = 'dpop-nonce';
 export const ACCEPT_SIGNATURE_HEADER = 'accept-signature';

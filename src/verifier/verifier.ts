@@ -13,7 +13,12 @@ import type { DpopNonces } from '../protocol/dpop-nonce.ts';
 import { type PublicJwk, thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
-import { AUTHORIZATION_HEADER, hasDpopScheme, hasPassportScheme } from '../protocol/wire-names.ts';
+import {
+  AUTHORIZATION_HEADER,
+  hasDpopScheme,
+  hasPassportScheme,
+  PROOF_FIELDS,
+} from '../protocol/wire-names.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import type { DeniedRequest } from './capture/capture-document.ts';
@@ -94,6 +99,8 @@ export interface Verifier {
    * request is received too, as that of an unverified caller.
    */
   awaitBody(head: RequestHead, call?: CallContext): AwaitedBody | DeniedDecision;
+  /** Headers that may hold a proof for the site: any of such a name while no bundle is loaded. */
+  proofsIn(head: Pick<RequestHead, 'headers'>): readonly string[];
   /** Records a denial that the enforcement point decided, without evaluating the request. Never throws. */
   refuse(facts: RequestFacts, denial: Denial, call?: CallContext): Decision;
 }
@@ -392,6 +399,10 @@ export function createVerifier(options: VerifierOptions): Verifier {
       route !== undefined &&
       options.observations?.observes(route, Math.floor(options.nowMs() / 1000)) === true,
     awaitBody,
+    proofsIn: (head) => {
+      const snapshot = options.currentSnapshot();
+      return snapshot === undefined ? PROOF_FIELDS : unusedProofs(head, snapshot);
+    },
   };
 }
 

@@ -81,7 +81,7 @@ function factsOf(
   );
   const values = (name: string) => lines.flatMap((line) => (line[0] === name ? [line[1]] : []));
   return {
-    ...{ method, scheme: 'http', authority: headers.host ?? '', target: url, proofRemoval: 'always' },
+    ...{ method, scheme: 'http', authority: headers.host ?? '', target: url, removesProofs: true },
     headers: {
       values,
       lookup: (name) => {

@@ -15,6 +15,7 @@ import {
   isVendorSpelling,
   OBSERVED_HEADER,
   PASSPORT_HEADER,
+  PROOF_FIELDS,
   PROOF_HEADER,
   REQUEST_REWRITING_HEADERS,
   SIGNATURE_HEADER,
@@ -128,6 +129,24 @@ export function proofChanges({ otherSignatures, proofFormat }: AllowedDecision):
     set: fields.filter(([, value]) => value !== ''),
     removed: fields.filter(([, value]) => value === '').map(([name]) => name),
   };
+}
+
+/**
+ * Lines of {@link PROOF_FIELDS} that the upstream receives of a request that passes: without those that hold a proof for the site.
+ * @param lines the request's lines as received
+ */
+export function keptProofLines(
+  lines: ContextHeaders,
+  decision: AllowedDecision | ObservedDecision,
+): ContextHeaders {
+  const { removed, set } =
+    decision.kind === 'allowed' ? proofChanges(decision) : { set: [], removed: decision.unusedProofs };
+  const gone = new Set([...removed, ...set.map(([name]) => name)]);
+  const kept = lines.filter(([name]) => {
+    const lower = name.toLowerCase();
+    return PROOF_FIELDS.includes(lower) && !gone.has(lower);
+  });
+  return [...kept, ...set];
 }
 
 const NO_CHANGES = { set: [], removed: NONE };

@@ -2,21 +2,23 @@
  * Turns a Decision into the response to an authorization request. docs/operate/forward-auth.md describes how each proxy
  * uses it.
  */
-import type { HeaderLookup } from '../../protocol/credentials.ts';
-import { AUTHORIZATION_HEADER, PASSPORT_HEADER } from '../../protocol/wire-names.ts';
+import { AUTHORIZATION_HEADER, PASSPORT_HEADER, PROOF_FIELDS } from '../../protocol/wire-names.ts';
 import type {
   AllowedDecision,
   Decision,
   DeniedDecision,
   ObservedDecision,
 } from '../../verifier/decision/decide.ts';
-import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
+import type { RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
+import { type ContextHeaders, identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
 import { problemOfDenial } from '../answers/denial-problem.ts';
 import {
   decisionHeadersOf,
   keepsAuthorization,
+  keptProofLines,
   namesToRemoveFromObserved,
   observedHeadersOf,
+  proofChanges,
   usualNamesToRemove,
 } from '../answers/upstream-headers.ts';
 import type { HttpProfile } from './profiles.ts';
@@ -32,8 +34,8 @@ const ENVOY_REMOVE_HEADER = 'x-envoy-auth-headers-to-remove';
 
 export interface AnswerOptions {
   readonly profile: Pick<HttpProfile, 'ownHeaders' | 'removesHeaders' | 'unavailableStatus'>;
-  /** The request's `Authorization`, which the other proxies copy back for a route that keeps it. */
-  readonly authorization: HeaderLookup;
+  /** The request, of which other proxies forward what the answer has of `Authorization` and the proofs. */
+  readonly request: Pick<RequestFacts, 'headers' | 'removesProofs'>;
 }
 
 export function answerOf(decision: Decision, options: AnswerOptions): CheckAnswer {
@@ -46,7 +48,7 @@ export function answerOf(decision: Decision, options: AnswerOptions): CheckAnswe
 /** A client's own headers of ours were refused before; the credentials remain. */
 function observedHeaders(
   decision: ObservedDecision,
-  { authorization, profile }: AnswerOptions,
+  { profile, request }: AnswerOptions,
 ): CheckAnswer['headers'] {
   const headers: (readonly [string, string])[] = [
     ['cache-control', 'no-store'],
@@ -55,9 +57,7 @@ function observedHeaders(
   if (profile.removesHeaders) {
     const names = [...namesToRemoveFromObserved([], decision), ...profile.ownHeaders];
     headers.push([ENVOY_REMOVE_HEADER, names.join(',')]);
-  } else if (!decision.removesAuthorization && authorization.kind === 'single') {
-    headers.push([AUTHORIZATION_HEADER, authorization.value]);
-  }
+  } else headers.push(...copiedBack(request, !decision.removesAuthorization, decision));
   return headers;
 }
 
@@ -72,7 +72,7 @@ export function denialAnswer(
 
 function allowedHeaders(
   decision: AllowedDecision,
-  { authorization, profile }: AnswerOptions,
+  { profile, request }: AnswerOptions,
 ): CheckAnswer['headers'] {
   const headers: (readonly [string, string])[] = [
     ['cache-control', 'no-store'],
@@ -81,10 +81,33 @@ function allowedHeaders(
   ];
   // Other proxies remove the credentials by their own configuration.
   if (profile.removesHeaders) {
-    const names = new Set([...usualNamesToRemove(decision.route), PASSPORT_HEADER, ...profile.ownHeaders]);
+    const { removed, set } = proofChanges(decision);
+    // Where Envoy joins lines, a field with signatures of others is ambiguous, so that none is set.
+    const proofs = [...removed, ...set.map(([name]) => name)];
+    const credentials = [...usualNamesToRemove(decision.route), PASSPORT_HEADER, ...proofs];
+    const names = new Set([...credentials, ...profile.ownHeaders]);
     headers.push([ENVOY_REMOVE_HEADER, [...names].join(',')]);
-  } else if (keepsAuthorization(decision.route) && authorization.kind === 'single') {
-    headers.push([AUTHORIZATION_HEADER, authorization.value]);
-  }
+  } else headers.push(...copiedBack(request, keepsAuthorization(decision.route), decision));
   return headers;
+}
+
+/** What the proxy forwards of the request's `Authorization` and proofs: only what the answer has. */
+function copiedBack(
+  { headers, removesProofs }: AnswerOptions['request'],
+  hasAuthorization: boolean,
+  decision: AllowedDecision | ObservedDecision,
+): ContextHeaders {
+  const authorization = headers.lookup(AUTHORIZATION_HEADER);
+  const copied: (readonly [string, string])[] = [];
+  if (hasAuthorization && authorization.kind === 'single') {
+    copied.push([AUTHORIZATION_HEADER, authorization.value]);
+  }
+  if (removesProofs !== true) return copied;
+  const kept = keptProofLines(headers.lines(), decision);
+  for (const field of PROOF_FIELDS) {
+    const values = kept.filter(([name]) => name.toLowerCase() === field).map(([, value]) => value);
+    // One line, because nginx hands on one (RFC 9110 section 5.3).
+    if (values.length > 0) copied.push([field, values.join(', ')]);
+  }
+  return copied;
 }

@@ -12,8 +12,8 @@ import { mayBeJoined } from '../../verifier/envoy-request/envoy-headers.ts';
 import { isReservedName } from '../answers/upstream-headers.ts';
 import {
   type BodyMarks,
-  CHECK_PATH,
-  CHECK_STREAMED_PATH,
+  CHECK_PATHS,
+  type CheckPath,
   type HttpBodyMode,
   type HttpProfile,
 } from './profiles.ts';
@@ -58,9 +58,10 @@ export function readCheck(reader: CheckReader, check: ReceivedCheck): CheckedReq
     target: original.target,
     headers,
     body: bodyOf(reader, check, headers),
+    removesProofs: profile.removesHeaders || checkPath(check)?.replacesProofs === true,
   };
   return {
-    facts: profile.removesHeaders ? { ...facts, proofRemoval: 'if_observed' } : facts,
+    facts,
     fault: original.fault,
     reservedName: reservedNameOf(profile, headers),
   };
@@ -131,9 +132,9 @@ function unknownRequest(fault: SourceFault): OriginalRequest {
 }
 
 /** Proxies may append the original query to the path. */
-function checkPath({ target }: ReceivedCheck): typeof CHECK_PATH | typeof CHECK_STREAMED_PATH | undefined {
-  const [path] = target.split('?', 1);
-  return path === CHECK_PATH || path === CHECK_STREAMED_PATH ? path : undefined;
+function checkPath({ target }: ReceivedCheck): CheckPath | undefined {
+  const [path = ''] = target.split('?', 1);
+  return CHECK_PATHS.get(path);
 }
 
 /** Names that nginx accepts as valid by default. */
@@ -153,7 +154,7 @@ function reservedNameOf(
 
 function bodyOf(reader: CheckReader, check: ReceivedCheck, headers: RequestHeaders): BodyState {
   const { bodyMode, profile } = reader;
-  if (bodyMode === 'unknown' || checkPath(check) === CHECK_STREAMED_PATH) return UNKNOWN_BODY;
+  if (bodyMode === 'unknown' || checkPath(check)?.isStreamed === true) return UNKNOWN_BODY;
   // After an upgrade, bytes follow that no proxy counts as a body.
   if (headers.lookup('upgrade').kind !== 'absent') return UNKNOWN_BODY;
   if (bodyMode === 'removed') return NO_BODY;

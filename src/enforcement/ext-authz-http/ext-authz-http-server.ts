@@ -162,8 +162,7 @@ async function answerCheck(
   }
   try {
     const { check, decision } = await decisionOn(parts, request);
-    const authorization = check.facts.headers.lookup('authorization');
-    send(response, answerOf(decision, { profile: reader.profile, authorization }), isLast());
+    send(response, answerOf(decision, { profile: reader.profile, request: check.facts }), isLast());
   } catch (error) {
     onInternalError(error);
     if (response.headersSent) response.destroy();

@@ -14,11 +14,21 @@ export const ENVOY_LENGTH_HEADER = 'x-proofgate-content-length';
 
 /** Path of the authorization request, also the `path_prefix` of Envoy. */
 export const CHECK_PATH = '/check';
-/**
- * Path for a location that forwards bodies to the API although `--http-body removed` is set, so that bodies are
- * unknown.
- */
-export const CHECK_STREAMED_PATH = '/check/streamed';
+
+/** What the path of a check says of the proxy's configuration. */
+export interface CheckPath {
+  /** Whether it replaces `Signature`, `Signature-Input` and `DPoP` by those of the answer. If not, only transcripts are accepted. */
+  readonly replacesProofs: boolean;
+  /** Whether this location forwards bodies to the API although `--http-body removed` is set, so that bodies are unknown. */
+  readonly isStreamed: boolean;
+}
+
+export const CHECK_PATHS: ReadonlyMap<string, CheckPath> = new Map([
+  [CHECK_PATH, { replacesProofs: false, isStreamed: false }],
+  ['/check/streamed', { replacesProofs: false, isStreamed: true }],
+  ['/check/all-proofs', { replacesProofs: true, isStreamed: false }],
+  ['/check/all-proofs/streamed', { replacesProofs: true, isStreamed: true }],
+]);
 
 /**
  * The operator's setting about bodies (`--http-body`). `unknown`: nothing is known about bodies. `removed`: the proxy

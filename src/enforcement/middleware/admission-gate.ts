@@ -15,12 +15,18 @@ export interface SeenRequest {
   readonly target: string | undefined;
 }
 
+/** A header that handlers see otherwise than code before the adapter: its lines, none if it is removed. */
+export interface HeaderChange {
+  /** Lower case. */
+  readonly name: string;
+  readonly values: readonly string[];
+}
+
 export type Admission =
   | {
       readonly kind: 'allowed';
       readonly proof: Proof;
-      /** The passport's header value, on a route with `forward_authorization`; put back into the request's headers. */
-      readonly authorization: string | undefined;
+      readonly changedHeaders: readonly HeaderChange[];
       /** The body, if the route binds it. The request's stream has the same bytes. */
       readonly body: Buffer | undefined;
     }
@@ -28,8 +34,7 @@ export type Admission =
   | {
       readonly kind: 'observed';
       readonly observed: Observed;
-      /** Headers that were removed, lower case: `authorization` if it may hold a passport, and an HTTP message signature. */
-      readonly removed: readonly string[];
+      readonly changedHeaders: readonly HeaderChange[];
       /** As of an allowed request. */
       readonly body: Buffer | undefined;
     }

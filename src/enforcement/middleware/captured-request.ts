@@ -3,11 +3,14 @@
  * credentials from every view of the headers that handlers have. Afterwards only this object has the credentials.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { headerLines } from '../../process/http-proxy/raw-headers.ts';
 import { hasIgnoredUpgrade } from '../../process/node-internals/ignored-upgrades.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
-import { AUTHORIZATION_HEADER, hasPassportScheme } from '../../protocol/wire-names.ts';
-import { isWithheldFromUpstream } from '../answers/upstream-headers.ts';
-import { addHeader, dropTrailers, removeHeaders, setHeader } from './header-views.ts';
+import { AUTHORIZATION_HEADER, hasPassportScheme, PROOF_FIELDS } from '../../protocol/wire-names.ts';
+import type { AllowedDecision, ObservedDecision } from '../../verifier/decision/decide.ts';
+import { isWithheldFromUpstream, keepsAuthorization, keptProofLines } from '../answers/upstream-headers.ts';
+import type { HeaderChange } from './admission-gate.ts';
+import { dropTrailers, removeHeaders, replaceHeader, setHeader } from './header-views.ts';
 
 export interface CapturedRequest {
   readonly method: string;
@@ -15,6 +18,8 @@ export interface CapturedRequest {
   readonly target: string;
   /** Header lines as received, in Node's flat form. */
   readonly rawHeaders: readonly string[];
+  /** Names of headers that may hold a proof for the site, of which handlers see nothing before the decision. */
+  readonly proofs: readonly string[];
   /** Whether `Content-Length` or `Transfer-Encoding` announces a body (RFC 9112 section 6). */
   readonly announcesBody: boolean;
   /** Whether the client asks for another protocol, so that bytes may follow that belong to no body. */
@@ -32,24 +37,28 @@ export interface Emitted {
   readonly response: ServerResponse | undefined;
 }
 
+/** @param proofsIn returns the lower-case names of headers that may hold a proof for the site */
 export function captureRequest(
   request: IncomingMessage,
   origin: Origin,
   { expectsContinue, response }: Emitted,
+  proofsIn: (rawHeaders: readonly string[]) => readonly string[],
 ): CapturedRequest {
   const { method = '', rawHeaders, url: target = '' } = request;
   const names = lowerCaseNames(rawHeaders);
   const isOfferIgnored = hasIgnoredUpgrade(request);
+  const proofs = proofsIn(rawHeaders);
   const captured = {
     method,
     target,
     rawHeaders,
+    proofs,
     announcesBody: announcesBody(names, rawHeaders),
     hasUpgrade: names.includes('upgrade') && !isOfferIgnored,
     expectsContinue,
     isAnswered: () => response?.headersSent === true,
   };
-  removeHeaders(request, (name) => isWithheldFromHandlers(name, rawHeaders, origin));
+  removeHeaders(request, (name) => proofs.includes(name) || isWithheldFromHandlers(name, rawHeaders, origin));
   if (isOfferIgnored) {
     // Removed, so that a handler that forwards its headers does not offer the upgrade to another server.
     removeHeaders(request, (name) => OF_AN_OFFER.has(name));
@@ -62,11 +71,33 @@ export function captureRequest(
 
 const OF_AN_OFFER: ReadonlySet<string> = new Set(['upgrade', 'http2-settings']);
 
-/** Restores the passport for handlers of a route with `forward_authorization`. */
-export function restoreAuthorization(request: IncomingMessage, { rawHeaders }: CapturedRequest): string {
-  const [value = ''] = valuesOf(rawHeaders, AUTHORIZATION_HEADER);
-  addHeader(request, 'Authorization', value);
-  return value;
+/**
+ * Shows handlers what an upstream would receive of `Authorization` and of the fields of proofs: not the consumed proof, but
+ * signatures of others, and fields that hold no proof after all.
+ */
+export function showCredentials(
+  request: IncomingMessage,
+  { proofs, rawHeaders }: CapturedRequest,
+  decision: AllowedDecision | ObservedDecision,
+): readonly HeaderChange[] {
+  const kept = keptProofLines(headerLines(rawHeaders), decision);
+  const changes = PROOF_FIELDS.flatMap((name): HeaderChange[] => {
+    const received = valuesOf(rawHeaders, name);
+    const values = kept.filter(([each]) => isNamed(each, name)).map(([, value]) => value);
+    const isShown = !proofs.includes(name) && values.join() === received.join();
+    return isShown ? [] : [{ name, values }];
+  });
+  const authorization = valuesOf(rawHeaders, AUTHORIZATION_HEADER);
+  const isWithheld = authorization.some(hasPassportScheme);
+  if (authorization.length > 0 && isWithheld !== isAuthorizationRemoved(decision)) {
+    changes.push({ name: AUTHORIZATION_HEADER, values: isWithheld ? authorization : [] });
+  }
+  for (const { name, values } of changes) replaceHeader(request, name, values);
+  return changes;
+}
+
+function isAuthorizationRemoved(decision: AllowedDecision | ObservedDecision): boolean {
+  return decision.kind === 'allowed' ? !keepsAuthorization(decision.route) : decision.removesAuthorization;
 }
 
 /** Some applications and frameworks take the host from this header when they trust a proxy. */

@@ -12,7 +12,6 @@ import { joinSmallChunks } from '../../process/node-internals/small-chunks.ts';
 import { BodySpace, type HeldSpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
 import { deny } from '../../protocol/reasons.ts';
 import type { Origin } from '../../protocol/request-target.ts';
-import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
 import type { AllowedDecision, ObservedDecision } from '../../verifier/decision/decide.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
@@ -23,9 +22,8 @@ import {
   captureRequest,
   type Emitted,
   isHostOf,
-  restoreAuthorization,
+  showCredentials,
 } from './captured-request.ts';
-import { removeHeaders } from './header-views.ts';
 import { CopiedAttributes, type Proof } from './proof.ts';
 import { isBodyTouched, readBody } from './request-body.ts';
 
@@ -77,7 +75,10 @@ export class Guard {
   capture(request: IncomingMessage, emitted: Emitted): CapturedRequest {
     const known = this.#captured.get(request);
     if (known !== undefined) return known;
-    const captured = captureRequest(request, this.origin, emitted);
+    const { verifier } = this.#options;
+    const captured = captureRequest(request, this.origin, emitted, (rawHeaders) =>
+      verifier.proofsIn({ headers: requestHeadersOf(rawHeaders) }),
+    );
     this.#captured.set(request, captured);
     if (captured.announcesBody) joinSmallChunks(request);
     return captured;
@@ -248,7 +249,7 @@ export class Guard {
     const host = headers.lookup('host');
     const isOurs = host.kind === 'single' && isHostOf(this.origin, host.value);
     const head = { method, scheme, authority: isOurs ? authority : '', target, headers };
-    const facts = { ...head, body: UNKNOWN_BODY, proofRemoval: 'if_observed' } as const;
+    const facts = { ...head, body: UNKNOWN_BODY, removesProofs: true };
     return hasUpgrade || method === 'CONNECT' ? facts : { ...facts, upgrade: 'none' };
   }
 }
@@ -285,15 +286,13 @@ const FIXED = { configurable: false, enumerable: true, writable: false };
 
 function allow(decision: AllowedDecision, request: IncomingMessage, captured: CapturedRequest): Admission {
   const proof = proofOf(decision);
-  const authorization = decision.route.forwardAuthorization
-    ? restoreAuthorization(request, captured)
-    : undefined;
+  const changedHeaders = showCredentials(request, captured, decision);
   // Makes both immutable, so that neither a method override nor a second verifier can change them.
   Object.defineProperties(request, {
     method: { value: captured.method, ...FIXED },
     proof: { value: proof, ...FIXED },
   });
-  return { kind: 'allowed', proof, authorization, body: undefined };
+  return { kind: 'allowed', proof, changedHeaders, body: undefined };
 }
 
 type Passing = Extract<Admission, { kind: 'allowed' | 'observed' }>;
@@ -305,9 +304,8 @@ function passes(admission: Admission): admission is Passing {
 
 /** Lets the request pass without identity. Like that of an allowed one, its method cannot be changed, nor a proof be added. */
 function passOn(decision: ObservedDecision, request: IncomingMessage, captured: CapturedRequest): Admission {
-  const { decisionId, denial, removesAuthorization, route, unusedProofs } = decision;
-  const removed = [...(removesAuthorization ? [AUTHORIZATION_HEADER] : []), ...unusedProofs];
-  if (removed.length > 0) removeHeaders(request, (name) => removed.includes(name));
+  const { decisionId, denial, route } = decision;
+  const changedHeaders = showCredentials(request, captured, decision);
   const { detail, reason } = denial;
   const observed = Object.freeze({ reason, detail, routeId: route?.routeId, decisionId });
   Object.defineProperties(request, {
@@ -315,7 +313,7 @@ function passOn(decision: ObservedDecision, request: IncomingMessage, captured: 
     proof: { value: undefined, ...FIXED },
     observed: { value: observed, ...FIXED },
   });
-  return { kind: 'observed', observed, removed, body: undefined };
+  return { kind: 'observed', observed, changedHeaders, body: undefined };
 }
 
 /** Ends a connection whose request was not read to its end: the rest of it must not count as a request. */
@@ -347,7 +345,7 @@ function callOf({ socket }: IncomingMessage, captured: CapturedRequest | undefin
   };
 }
 
-function proofOf({ caller, decisionId, route, snapshot }: AllowedDecision): Proof {
+function proofOf({ caller, decisionId, proofFormat, route, snapshot }: AllowedDecision): Proof {
   return Object.freeze({
     subject: caller.subject,
     issuer: caller.issuer,
@@ -358,6 +356,7 @@ function proofOf({ caller, decisionId, route, snapshot }: AllowedDecision): Proo
     routeId: route.routeId,
     authSite: snapshot.authSite,
     decisionId,
+    format: proofFormat,
     bundleRevision: snapshot.revision,
     provenance: new CopiedAttributes(caller.provenance),
     context: new CopiedAttributes(caller.context),

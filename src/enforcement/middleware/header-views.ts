@@ -27,10 +27,13 @@ export function setHeader(request: IncomingMessage, name: string, value: string)
   showHeaders(request, lines);
 }
 
-/** Adds a header that the views do not have. */
-export function addHeader(request: IncomingMessage, name: string, value: string): void {
-  request.headers[name.toLowerCase()] = value;
-  showHeaders(request, [...request.rawHeaders, name, value]);
+/** Replaces all lines of that name by one for each value, at the end. */
+export function replaceHeader(request: IncomingMessage, name: string, values: readonly string[]): void {
+  const lower = name.toLowerCase();
+  removeHeaders(request, (each) => each === lower);
+  if (values.length === 0) return;
+  request.headers[lower] = values.join(', ');
+  showHeaders(request, [...request.rawHeaders, ...values.flatMap((value) => [name, value])]);
 }
 
 /** `headers` exists already. `headersDistinct` would contain removed lines, so it gets its own getter. */

@@ -33,9 +33,10 @@ export function proofgate(
     if (admission.kind === 'gone') return new Response(null, { status: 400 });
     // Hono may have built its headers already, for an earlier middleware.
     const { headers } = context.req.raw;
-    if (admission.kind === 'observed') for (const name of admission.removed) headers.delete(name);
-    if (admission.kind === 'allowed' && admission.authorization !== undefined)
-      headers.set('authorization', admission.authorization);
+    for (const { name, values } of admission.changedHeaders) {
+      headers.delete(name);
+      for (const value of values) headers.append(name, value);
+    }
     // Hono does not read a stream again, so it takes the bytes from this cache.
     if (admission.body !== undefined) Object.assign(incoming, { rawBody: admission.body });
     if (admission.kind === 'allowed') context.set('proof', admission.proof);

@@ -1,5 +1,6 @@
 /** The result of a verification for handlers. */
 import type { KeyBinding } from '../../protocol/identifiers.ts';
+import type { ProofFormat } from '../../protocol/proof-format.ts';
 
 /** Facts about an allowed request and its caller, all verified. */
 export interface Proof {
@@ -14,6 +15,8 @@ export interface Proof {
   readonly authSite: string;
   /** UUID; the audit event has it too. */
   readonly decisionId: string;
+  /** The format of the caller's proof. */
+  readonly format: ProofFormat;
   readonly bundleRevision: number;
   /** Provenance of the workload, by attribute. */
   readonly provenance: ProofAttributes;

@@ -311,7 +311,7 @@ function factsOf({ request, upgrade }: ClientExchange, host: string): RequestFac
   const headers = verifiableHeadersOf(rawHeaders, host);
   const becomes = upgrade === undefined ? 'none' : 'tunnel';
   const head = { method, scheme, authority, target, headers, upgrade: becomes } as const;
-  return { ...head, body: UNREAD_BODY, proofRemoval: 'always' };
+  return { ...head, body: UNREAD_BODY, removesProofs: true };
 }
 
 interface UpstreamBody {

@@ -81,8 +81,8 @@ function recordedOf(event: DecisionEvent, timeSeconds: number): RecordedDecision
 
 const utf8 = (value: string): string => Buffer.from(value, 'latin1').toString('utf8');
 
-function requestMembers({ authority, body, method, proofRemoval, scheme, target: path }: RequestFacts) {
-  const accepts = proofRemoval === 'always' ? {} : { accepts_http_signatures: false };
+function requestMembers({ authority, body, method, removesProofs, scheme, target: path }: RequestFacts) {
+  const accepts = removesProofs === true ? {} : { accepts_http_signatures: false };
   const request = { method, scheme, authority, path, ...accepts };
   switch (body.kind) {
     case 'none':

@@ -25,7 +25,7 @@ export function challengesOf(
 ): Challenges {
   const { acceptedProofs } = route ?? {};
   if (route === undefined || snapshot === undefined || acceptedProofs === undefined) return NONE;
-  if (facts.proofRemoval !== 'always') return NONE;
+  if (facts.removesProofs !== true) return NONE;
   const asksForSignature = acceptedProofs.has('http-message-signatures') && isWithoutProof(denial);
   return {
     ...(asksForSignature

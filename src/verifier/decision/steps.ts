@@ -132,7 +132,7 @@ function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Den
   const { authSite, keys, oauthIssuers } = required(snapshot);
   // Without a route, from which `explain` continues, there is only the usual header.
   const passportHeader = evidence.route?.passportHeader ?? AUTHORIZATION_HEADER;
-  const removesProofs = facts.proofRemoval === 'always';
+  const removesProofs = facts.removesProofs === true;
   const acceptedProofs = evidence.route?.acceptedProofs;
   const knownToken = oauthIssuers.size === 0 ? undefined : (sha256: string) => tokens?.get(sha256)?.token;
   const rules = { authSite, passportHeader, acceptedProofs, removesProofs, knownToken };

@@ -29,7 +29,7 @@ export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMo
     authority: http.host ?? '',
     target: targetOf(http, headers),
     headers,
-    proofRemoval: 'always',
+    removesProofs: true,
     // Lazy: most denials, and routes that are `unbound`, never read it.
     get body() {
       return bodyOf(http, headers, bodyMode);

@@ -78,13 +78,9 @@ function factsOf(
   { check, removesProofs, signedBody }: CapturedRequest,
   { bodyMode, externalOrigin }: RequestReportOptions,
 ): RequestFacts {
-  const received = factsAt(factsOfCheckRequest(check, bodyMode), removesProofs);
+  const received = { ...factsOfCheckRequest(check, bodyMode), removesProofs };
   const facts = signedBody === undefined ? received : { ...received, body: signedBody };
   return externalOrigin === undefined ? facts : { ...facts, ...externalOrigin };
-}
-
-function factsAt({ proofRemoval: _, ...atOthers }: RequestFacts, removesProofs: boolean): RequestFacts {
-  return removesProofs ? { ...atOthers, proofRemoval: 'always' } : atOthers;
 }
 
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([

@@ -51,7 +51,7 @@ export interface DeniedRequest {
 export function passesObserved(observations: CurrentObservations, request: DeniedRequest): boolean {
   const { denial, facts, nowSeconds, route, snapshot } = request;
   if (snapshot === undefined || !isUpgradeObservable(facts, route)) return false;
-  if (facts.proofRemoval === undefined && unusedProofs(facts, snapshot).length > 0) return false;
+  if (facts.removesProofs !== true && unusedProofs(facts, snapshot).length > 0) return false;
   if (route === undefined) {
     return (
       denial.reason === 'bundle_route_missing' &&
@@ -75,7 +75,7 @@ export function passesObserved(observations: CurrentObservations, request: Denie
  * does not name a site, so any may be for a site that accepts them.
  */
 export function unusedProofs(
-  { headers }: RequestFacts,
+  { headers }: Pick<RequestFacts, 'headers'>,
   { acceptsDpop, authSite }: Snapshot,
 ): readonly string[] {
   return [

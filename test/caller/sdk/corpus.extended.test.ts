@@ -151,7 +151,7 @@ function factsOf(job: SdkJob, credentials: SdkAnswer['headers']): RequestFacts {
       lines: () => all.map(({ name, value }) => [name, value]),
     },
     body: body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: body },
-    proofRemoval: 'always',
+    removesProofs: true,
   };
 }
 

@@ -39,7 +39,7 @@ function sign(request: RequestToSign, caller: Caller = 'billing', members: objec
 
 function arrived(request: RequestToSign, signed: ReturnType<typeof sign>): RequestFacts {
   const own = request.headers.filter(({ name }) => !signed.headers.replaces(name));
-  return { ...factsOf({ ...request, headers: own }, signed), proofRemoval: 'always' };
+  return { ...factsOf({ ...request, headers: own }, signed), removesProofs: true };
 }
 
 function verdictOn(facts: RequestFacts): string {

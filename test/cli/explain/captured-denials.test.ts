@@ -144,9 +144,8 @@ describe('a captured denial says the same as the whole request', () => {
   });
 
   it.each([
-    ['accepts HTTP message signatures', { proofRemoval: 'always' }, 'proof_signature'],
+    ['accepts HTTP message signatures', { removesProofs: true }, 'proof_signature'],
     ['accepts none', {}, 'proof_missing'],
-    ['removes them only from observed requests', { proofRemoval: 'if_observed' }, 'proof_missing'],
   ] as const)('with credentials it says whether the point %s', async (_, point, detail) => {
     const content = siteContent(keys);
     routeContentOf(content, 'orders-read').accepted_proofs = ['http-message-signatures'];

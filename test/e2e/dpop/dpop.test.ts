@@ -1,6 +1,6 @@
 /**
  * DPoP (RFC 9449) through a real Envoy and the reverse proxy, with a real Redis: our passports, and openid-client as a caller's
- * library. No attack reaches the upstream, and no other enforcement point accepts such a proof.
+ * library. No attack reaches the upstream. standard-proofs.test.ts has the other points.
  */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { newJti } from '../../../src/protocol/signing.ts';
@@ -9,10 +9,6 @@ import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
 import { envoyVersions } from '../../support/harness/envoy.ts';
 import { TestRedisServer } from '../../support/harness/redis-server.ts';
-import { startApp } from '../../support/points/middleware-apps.ts';
-import { openVerifier, untilReady, usualOptions } from '../../support/points/open-middleware.ts';
-import { startGuardedApi } from '../../support/proxies/guarded-api.ts';
-import { nginx } from '../../support/proxies/nginx.ts';
 import { attestedCaller, derivedKeyCaller } from '../../support/site/callers.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from '../../support/site/gateway.ts';
 import { AUTHORITY } from '../../support/site/routes.ts';
@@ -179,25 +175,4 @@ describe.each([...envoyVersions, PROXY])('%s', (name) => {
     const { text } = await point.verifier.probe('/metrics');
     expect(text).toContain(`proofgate_accepted_proofs_total{format="dpop"} ${allowed.length}`);
   });
-});
-
-it('is no proof at the other enforcement points, where transcripts go on', async () => {
-  const guarded = await startGuardedApi(nginx, fixture.site, (listen) =>
-    fixture.verifier({ bundleDirectory, flags: listen }),
-  );
-  fixture.stops.push(() => guarded.stop());
-  const { verifier } = await openVerifier(await usualOptions(fixture.site, bundleDirectory));
-  fixture.stops.push(() => verifier.close());
-  const app = await startApp('node', verifier);
-  fixture.stops.push(() => app.close());
-  await untilReady(verifier);
-  const clients = [guarded.proxy.http1, http1Client(app.address)];
-  const answersTo = (makeRequest: () => WireRequest) =>
-    Promise.all(clients.map(async (client) => (await client.send(makeRequest())).status));
-  await waitFor('all to allow', async () => {
-    const statuses = await answersTo(requests.transcriptRequest);
-    return statuses.every((status) => status === 200) || undefined;
-  });
-  for (const plan of [{}, EITHER_TARGET])
-    expect(await answersTo(() => requests.dpopRequest(plan))).toEqual([401, 401]);
 });

@@ -169,5 +169,5 @@ const STREAMED = [
   ['            if ($proofgate_has_body) { return 413; }\n', ''],
   ['            client_max_body_size 1;\n', ''],
   ['            proxy_pass_request_body off;\n            proxy_set_header Content-Length "";\n\n', '\n'],
-  ['http://proofgate/check;', 'http://proofgate/check/streamed;'],
+  ['/check/all-proofs;\n', '/check/all-proofs/streamed;\n'],
 ] as const;

@@ -33,7 +33,7 @@ suite('deploy/traefik/ with its blocks of TLS', () => {
     const tls = { ca: ca.certPath, ...(withCertificate && { cert: client.certPath, key: client.keyPath }) };
     const callers = { certFile: server.certPath, keyFile: server.keyPath };
     return startTraefik({
-      verifierUrl: `https://127.0.0.1:${check.port}/check`,
+      verifierUrl: `https://127.0.0.1:${check.port}/check/all-proofs`,
       upstream,
       enabledMarks: ['#|', '#+'],
       edits: [

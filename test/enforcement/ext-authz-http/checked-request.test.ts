@@ -68,6 +68,8 @@ it.each<readonly [Sent, string]>([
   [{ ...nginx(`${SECRET} GET /`), target: '/livez' }, 'path'],
   [{ ...nginx(`${SECRET} GET /`), target: '/check/' }, 'path'],
   [{ ...nginx(`${SECRET} GET /`), target: '/check/streamed' }, 'GET /'],
+  [{ ...nginx(`${SECRET} GET /`), target: '/check/all-proofs/streamed' }, 'GET /'],
+  [{ ...nginx(`${SECRET} GET /`), target: '/check/all-proofs/' }, 'path'],
   [forwarded(METHOD, URI), 'DELETE /v1/x?y#z'],
   [{ ...forwarded(METHOD, URI), target: '/check?a=b' }, 'DELETE /v1/x?y#z'],
   [{ ...forwarded(METHOD, URI), target: 'http://verifier/check' }, 'path'],
@@ -141,7 +143,7 @@ it.each<readonly [string, Sent, 'none' | 'exact' | 'unknown']>([
   ['removed', { profile: 'nginx', bodyMode: 'removed', headers: [] }, 'none'],
   [
     'removed, but not from here',
-    { profile: 'nginx', bodyMode: 'removed', headers: [], target: '/check/streamed' },
+    { profile: 'nginx', bodyMode: 'removed', headers: [], target: '/check/all-proofs/streamed' },
     'unknown',
   ],
   ['an upgrade', { profile: 'caddy', bodyMode: 'removed', headers: [['Upgrade', 'websocket']] }, 'unknown'],
@@ -188,43 +190,43 @@ it('a body that was too large is unknown', () => {
   expect(readCheck(reader, check).facts.body.kind).toBe('unknown');
 });
 
-it('an observed request with a signature for the site passes only where the proxy removes that', async () => {
+it('an observed request with a proof for the site passes only where the proxy removes that', async () => {
   const snapshot = await compileSite(siteContent(newSiteKeys()));
   const observations = { observes: () => true, observesUnmatched: () => true };
-  const SOURCES: { readonly [P in HttpProfileName]: Sent } = {
-    envoy: { profile: 'envoy', headers: [LENGTH], target: '/check/v1/orders/17' },
-    nginx: nginx(`${SECRET} GET /v1/orders/17`),
-    traefik: {
-      profile: 'traefik',
-      headers: [
-        ['X-Forwarded-Method', 'GET'],
-        ['X-Forwarded-Uri', '/v1/orders/17'],
-      ],
-    },
-    caddy: forwarded(['X-Forwarded-Method', 'GET'], ['X-Forwarded-Uri', '/v1/orders/17']),
+  const original = [
+    ['X-Forwarded-Method', 'GET'],
+    ['X-Forwarded-Uri', '/v1/orders/17'],
+  ] as const;
+  const checkOf = (profile: HttpProfileName): Sent => {
+    if (profile === 'envoy') return { profile, headers: [LENGTH], target: '/check/v1/orders/17' };
+    return profile === 'nginx' ? nginx(`${SECRET} GET /v1/orders/17`) : { profile, headers: original };
   };
   const answerTo = (sent: Sent, tag: string) => {
-    const headers = [
-      ...sent.headers,
+    const signed = [
       ['Signature-Input', `sig=("@method");tag="${tag}"`],
       ['Signature', 'sig=:AAAA:'],
-    ];
-    const { facts } = read({ ...sent, headers: headers as Sent['headers'] });
+      ['Signature', 'b=:BBBB:'],
+    ] as const;
+    const { facts } = read({ ...sent, headers: [...sent.headers, ...signed] });
     const [scheme = '', authority = ''] = SITE_ORIGIN.split('://');
     const { verifier } = createTestVerifier({ snapshot, observations });
     const decision = checkNow(verifier, { ...facts, scheme, authority });
-    return answerOf(decision, { profile: HTTP_PROFILES[sent.profile], authorization: { kind: 'absent' } });
-  };
-  const found = Object.values(SOURCES).map((sent) => {
-    const { headers, status } = answerTo(sent, `proofgate/${AUTH_SITE}`);
+    const { headers, status } = answerOf(decision, { profile: HTTP_PROFILES[sent.profile], request: facts });
+    const ofProof = headers.filter(([name]) => name.startsWith('signature')).map(([, value]) => value);
     const removed = headers.find(([name]) => name === 'x-envoy-auth-headers-to-remove')?.[1].split(',') ?? [];
-    const others = answerTo(sent, 'cdn').status;
-    return [sent.profile, status, removed.filter((name) => name.startsWith('signature')), others];
-  });
-  expect(found).toEqual([
-    ['envoy', 200, ['signature', 'signature-input'], 200],
-    ['nginx', 401, [], 200],
-    ['traefik', 401, [], 200],
-    ['caddy', 401, [], 200],
+    return [status, ...ofProof, ...removed.filter((name) => name.startsWith('signature'))];
+  };
+  const ours = `proofgate/${AUTH_SITE}`;
+  const envoy = checkOf('envoy');
+  expect([answerTo(envoy, ours), answerTo(envoy, 'cdn')]).toEqual([
+    [200, 'signature', 'signature-input'],
+    [200],
   ]);
+  for (const profile of ['nginx', 'traefik', 'caddy'] as const) {
+    const kept = checkOf(profile);
+    expect([answerTo(kept, ours), answerTo(kept, 'cdn')]).toEqual([[401], [200]]);
+    const replaced = { ...kept, target: '/check/all-proofs' };
+    const others = ['sig=:AAAA:, b=:BBBB:', 'sig=("@method");tag="cdn"'];
+    expect([answerTo(replaced, ours), answerTo(replaced, 'cdn')]).toEqual([[200], [200, ...others]]);
+  }
 });

@@ -86,7 +86,7 @@ function isAllowed(dpop: string): boolean {
     { name: 'dpop', value: dpop },
   ];
   const facts = factsOfWire({ ...REQUEST, headers, body: { kind: 'none' } });
-  return decide({ ...facts, proofRemoval: 'always' }).kind === 'allowed';
+  return decide({ ...facts, removesProofs: true }).kind === 'allowed';
 }
 
 /** docs/design/protocol.md "DPoP", once more. */

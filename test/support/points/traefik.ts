@@ -22,7 +22,7 @@ async function start(options: PointOptions): Promise<EnforcementPoint> {
   ]);
   const upstream = await (options.openUpstream ?? startUpstream)();
   try {
-    const traefik = await startTraefik({ verifierUrl: `http://${address}/check`, upstream });
+    const traefik = await startTraefik({ verifierUrl: `http://${address}/check/all-proofs`, upstream });
     return {
       address: traefik,
       upstream,

@@ -21,7 +21,7 @@ async function start(
   const relay = relayTo(socketPath);
   const relayPort = await listen(relay);
   try {
-    const verifierUrl = `http://127.0.0.1:${relayPort}/check`;
+    const verifierUrl = `http://127.0.0.1:${relayPort}/check/all-proofs`;
     const running = await startTraefik({ verifierUrl, upstream, edits });
     return {
       ...clientsAt(running.port),

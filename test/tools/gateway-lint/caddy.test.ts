@@ -49,6 +49,13 @@ described('caddy lint', () => {
     expect(found(shipped)).toEqual([]);
   });
 
+  it('needs no replaced proofs where the verifier accepts transcripts alone', () => {
+    const older = shipped
+      .replace('/check/all-proofs', '/check')
+      .replace(' Signature Signature-Input DPoP X-', ' X-');
+    expect(found(older)).toEqual([]);
+  });
+
   const FAULTS: readonly (readonly [rule: string, edit: readonly [from: string, to: string]])[] = [
     ['change-before-check', before('uri strip_prefix /a')],
     ['change-before-check', before('uri path_regexp ^/a /b')],
@@ -67,6 +74,8 @@ described('caddy lint', () => {
     ['upstream-retried', [CHECK, `${CHECK}			lb_retries 1\n`]],
     ['checked-twice', before('forward_auth 127.0.0.1:1 {\nuri /check\n}')],
     ['headers-not-replaced', [' X-Proofgate-Subject', '']],
+    ['headers-not-replaced', [' Signature Signature-Input DPoP X-', ' Signature DPoP X-']],
+    ['headers-not-replaced', [' DPoP X-', ' X-']],
     ['headers-not-replaced', ['		request_header -X-Proofgate-Signature\n', '']],
     ['connection-kept', ['		request_header -Connection\n', '']],
     ['target-spaces', ['		respond @target 400\n', '']],

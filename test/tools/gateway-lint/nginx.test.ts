@@ -25,6 +25,14 @@ it('finds nothing in deploy/nginx/nginx.conf, nor with TLS', () => {
   expect(lintNginx(shipped, { allowedRules: [] })?.allowed).toBe(1);
 });
 
+it('needs no replaced proofs where the verifier accepts transcripts alone', () => {
+  const older = shipped
+    .replace('/check/all-proofs;', '/check;')
+    .replaceAll(/ +proxy_set_header (?:Signature|Signature-Input|DPoP) .+\n/g, '');
+  expect(older.length).toBeLessThan(shipped.length - 100);
+  expect(found(older)).toEqual([]);
+});
+
 const CHECKED = '            auth_request /proofgate-check;\n';
 const added = (line: string) => [CHECKED, `${CHECKED}            ${line}\n`] as const;
 
@@ -107,6 +115,11 @@ const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string,
     added('if ($arg_a) {\n                return 302 /other;\n            }'),
   ],
   ['headers-not-replaced location /', ['            proxy_set_header X-Proofgate-Passport "";\n', '']],
+  ['headers-not-replaced location /', ['            proxy_set_header DPoP $proofgate_dpop;\n', '']],
+  [
+    'headers-not-replaced location /',
+    ['proxy_set_header Signature $proofgate_signature;', 'proxy_set_header Signature $http_signature;'],
+  ],
   [
     'headers-not-replaced location /',
     [

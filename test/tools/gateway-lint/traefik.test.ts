@@ -19,7 +19,7 @@ function found(text: string, allowedRules: readonly string[] = []): readonly str
   return report.findings.map(({ place, rule }) => `${rule} ${lines[place.line - 1]?.trim()}`);
 }
 
-const PATTERN = '(?i)^(authorization|x[^a-z0-9]proofgate[^a-z0-9].*)$';
+const PATTERN = '(?i)^(authorization|signature|signature-input|dpop|x[^a-z0-9]proofgate[^a-z0-9].*)$';
 const RULE = 'rule: Host(`api.shop.example`) && Header(`X-Forwarded-Host`, `api.shop.example`)';
 const CHECK = 'forwardAuth:';
 const CHAIN = '[proofgate-visible-target, proofgate-no-upgrade, proofgate-check, proofgate-responses]';
@@ -85,19 +85,20 @@ describe('finds', () => {
     [`answer-not-copied ${CHECK}`, [[`        authResponseHeadersRegex: ${PATTERN}\n`, '']]],
     ['answer-not-copied authResponseHeadersRegex: ^X-Proofgate-', [[PATTERN, '^X-Proofgate-']]],
     ['answer-not-copied authResponseHeadersRegex: (', [[PATTERN, '(']]],
+    [`answer-not-copied authResponseHeadersRegex: ${PATTERN.replace('|dpop', '')}`, [['|dpop', '']]],
     ['body-not-forwarded forwardBody: false', [['forwardBody: true', 'forwardBody: false']]],
     [`body-unlimited ${CHECK}`, [['        maxBodySize: 1048576\n', '']]],
     ['body-unlimited maxBodySize: -1', [['maxBodySize: 1048576', 'maxBodySize: -1']]],
     [
-      'verifier-plaintext address: http://10.0.0.7:9193/check',
+      'verifier-plaintext address: http://10.0.0.7:9193/check/all-proofs',
       [['http://127.0.0.1:9193', 'http://10.0.0.7:9193']],
     ],
     [
-      'verifier-plaintext address: http://127.0.0.1.evil.example/check',
+      'verifier-plaintext address: http://127.0.0.1.evil.example/check/all-proofs',
       [['http://127.0.0.1:9193', 'http://127.0.0.1.evil.example']],
     ],
     [
-      'verifier-plaintext address: https://10.0.0.7:9193/check',
+      'verifier-plaintext address: https://10.0.0.7:9193/check/all-proofs',
       [
         ['http://127.0.0.1:9193', 'https://10.0.0.7:9193'],
         ['        maxBodySize:', '        tls: { insecureSkipVerify: true }\n        maxBodySize:'],

@@ -76,7 +76,7 @@ interface Change {
   readonly headers?: HeaderLookups;
   readonly scheme?: string;
   readonly body?: BodyState;
-  readonly removal?: 'always' | 'if_observed' | 'never';
+  readonly removesProofs?: boolean;
   readonly laterSeconds?: number;
 }
 
@@ -100,16 +100,16 @@ function factsOf(route: DpopRoute, change: Change = {}): RequestFacts {
   const usual = { key: holder, method, url: `${ORIGIN}${path}`, token: jws, issuedAtSeconds: NOW_SECONDS };
   const dpop = signDpop({ ...usual, ...change.proof });
   const [, scheme = '', authority = ''] = /^([a-z]+):\/\/(.+)$/.exec(ORIGIN) ?? [];
-  const { removal = 'always' } = change;
-  const facts = {
+  const { removesProofs = true } = change;
+  return {
     method,
     scheme,
     authority,
     target,
     headers: headersOf({ authorization: `${change.scheme ?? 'DPoP'} ${jws}`, dpop, ...change.headers }),
     body: change.body ?? ({ kind: 'none' } as const),
+    removesProofs,
   };
-  return removal === 'never' ? facts : { ...facts, proofRemoval: removal };
 }
 
 function decide(route: DpopRoute, change: Change = {}, site = snapshot) {
@@ -225,17 +225,11 @@ describe('denies', () => {
       'proof_ambiguous 401',
     ],
     ['a route of transcripts alone', 'future', {}, 'authorization_scheme 401'],
-    ['a point that leaves the proof in', 'prices', { removal: 'never' }, 'authorization_scheme 401'],
-    [
-      'a point that removes it from observed ones',
-      'prices',
-      { removal: 'if_observed' },
-      'authorization_scheme 401',
-    ],
+    ['a point that leaves the proof in', 'prices', { removesProofs: false }, 'authorization_scheme 401'],
     [
       'a passport beside the proof at such a point',
       'orders-read',
-      { scheme: 'Passport', removal: 'if_observed' },
+      { scheme: 'Passport', removesProofs: false },
       'proof_ambiguous 401',
     ],
   ])('%s', (_, route, change, expected) => {
@@ -282,7 +276,7 @@ describe('one use', () => {
       { transcript: (transcript) => Object.assign(transcript, { jti }) },
     );
     const { store, verifier } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
-    expect(outcomeOf(checkNow(verifier, { ...facts, proofRemoval: 'always' }))).toBe('allowed');
+    expect(outcomeOf(checkNow(verifier, { ...facts, removesProofs: true }))).toBe('allowed');
     expect(store.claims[0]?.identifier).toBe(first?.identifier);
   });
 
@@ -396,7 +390,7 @@ describe('WWW-Authenticate', () => {
     ],
     ['a wrong target', 'prices', { proof: { method: 'POST' } }, undefined],
     ['a route without DPoP', 'future', {}, undefined],
-    ['a point without DPoP', 'prices', { removal: 'never' }, undefined],
+    ['a point without DPoP', 'prices', { removesProofs: false }, undefined],
   ])('of %s', (_, route, change, expected) => {
     expect(challengeOf(route, change)).toBe(expected);
   });
@@ -418,20 +412,18 @@ describe('an observed request', () => {
     const content = contentWithDpop();
     for (const entry of content.routes) if (entry.route_id === 'future') entry.freshness_class = 'realtime';
     const site = await compileSite(content);
-    for (const removal of ['always', 'if_observed'] as const) {
-      expect(observe({ ...change, removal }, site, route)).toMatchObject({
-        kind: 'observed',
-        unusedProofs: ['dpop'],
-        removesAuthorization: true,
-      });
-    }
-    expect(observe({ ...change, removal: 'never' }, site, route)).toMatchObject({ kind: 'denied' });
+    expect(observe(change, site, route)).toMatchObject({
+      kind: 'observed',
+      unusedProofs: ['dpop'],
+      removesAuthorization: true,
+    });
+    expect(observe({ ...change, removesProofs: false }, site, route)).toMatchObject({ kind: 'denied' });
   });
 
   it('keeps both at a site without DPoP', async () => {
     const site = await compileSite(siteContent(keys));
-    for (const removal of ['always', 'if_observed', 'never'] as const) {
-      expect(observe({ removal }, site)).toMatchObject({
+    for (const removesProofs of [true, false]) {
+      expect(observe({ removesProofs }, site)).toMatchObject({
         kind: 'observed',
         unusedProofs: [],
         removesAuthorization: false,

@@ -71,7 +71,7 @@ async function factsOf(request: PlainRequest, change: Change = {}): Promise<Requ
   const headers = headersOf({ ...signed, 'signature-input': edited, ...change.headers });
   const state = change.state ?? (body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: body });
   const facts = { method, scheme, authority, target, headers, body: state } as const;
-  return change.isUnaware ? facts : { ...facts, proofRemoval: 'always' };
+  return change.isUnaware ? facts : { ...facts, removesProofs: true };
 }
 
 async function decide(request: PlainRequest, change: Change = {}, site = snapshot) {
@@ -392,7 +392,7 @@ describe('both formats on one route', () => {
     [['cdn=( "@authority" ),;']],
     [['cdn=("@authority")', 'cdn=("@authority")']],
   ])('allows a transcript, whatever signatures of others the request has: %j', (inputs) => {
-    for (const more of [{}, { proofRemoval: 'always' }] as const) {
+    for (const more of [{}, { removesProofs: true }] as const) {
       const { verifier, events } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
       const decision = checkNow(verifier, { ...withInputs(...inputs), ...more });
       expect(outcomeOf(decision)).toBe('allowed');
@@ -405,10 +405,10 @@ describe('both formats on one route', () => {
     const { facts } = await decide(READ);
     const inputs = facts.headers.values('signature-input');
     expect(inputs).toHaveLength(1);
-    for (const more of [{}, { proofRemoval: 'if_observed' }, { proofRemoval: 'always' }] as const) {
+    for (const more of [{ removesProofs: false }, { removesProofs: true }]) {
       const { store, verifier } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
       const decision = checkNow(verifier, { ...withInputs(...inputs), ...more });
-      const detail = more.proofRemoval === 'always' ? 'proof_malformed' : 'proof_ambiguous';
+      const detail = more.removesProofs ? 'proof_malformed' : 'proof_ambiguous';
       expect([outcomeOf(decision), store.claims]).toEqual([`invalid_request_proof/${detail} 401`, []]);
     }
   });
@@ -416,7 +416,7 @@ describe('both formats on one route', () => {
   it('denies a transcript where only signatures count', async () => {
     const { facts } = signRequest(keys, { caller: 'broker', route: 'everything' });
     const { verifier } = createTestVerifier({ snapshot, nowSeconds: NOW_SECONDS });
-    const decision = checkNow(verifier, { ...facts, proofRemoval: 'always' });
+    const decision = checkNow(verifier, { ...facts, removesProofs: true });
     expect(outcomeOf(decision)).toBe('invalid_request_proof/proof_missing 401');
   });
 
@@ -472,12 +472,10 @@ describe('an observed request', () => {
   ] as const;
 
   it.each(PLACES)('%s loses a signature for the site, and no other', async (_, request) => {
-    for (const proofRemoval of ['always', 'if_observed'] as const) {
-      const unused = await observe(request, { sign: { keyId: 'dk_nobody' } }, { proofRemoval });
-      expect(unused).toMatchObject({ kind: 'observed', unusedProofs: HTTP_SIGNATURE_FIELDS });
-      const others = await observe(request, { sign: { tag: 'cdn' } }, { proofRemoval });
-      expect(others).toMatchObject({ kind: 'observed', unusedProofs: [] });
-    }
+    const unused = await observe(request, { sign: { keyId: 'dk_nobody' } });
+    expect(unused).toMatchObject({ kind: 'observed', unusedProofs: HTTP_SIGNATURE_FIELDS });
+    const others = await observe(request, { sign: { tag: 'cdn' } });
+    expect(others).toMatchObject({ kind: 'observed', unusedProofs: [] });
   });
 
   it.each(PLACES)('%s is denied with one where the point would leave it in', async (_, request) => {

@@ -62,7 +62,7 @@ function factsOf(fields: Fields): RequestFacts {
     .map(([name, value]) => ({ name, value }));
   const bytes = Buffer.from(body, 'latin1');
   const head = { method, scheme, authority, target, headers: headersOfLines(lines) };
-  return { ...head, body: { kind: 'exact', bytes }, proofRemoval: 'always' };
+  return { ...head, body: { kind: 'exact', bytes }, removesProofs: true };
 }
 
 function outcomeOf(fields: Fields): string {

@@ -50,7 +50,7 @@ async function factsOf({ caller = 'broker', headers, sign, url = READ }: Change)
   );
   const [, scheme = '', authority = '', target = ''] = /^([a-z]+):\/\/([^/]+)(.*)$/.exec(url) ?? [];
   const head = { method: 'GET', scheme, authority, target, headers: headersOf({ ...signed, ...headers }) };
-  return { ...head, body: { kind: 'none' }, proofRemoval: 'always' } as const;
+  return { ...head, body: { kind: 'none' }, removesProofs: true } as const;
 }
 
 async function decide(change: Change, site = snapshot) {

@@ -304,7 +304,7 @@ describe('over the wire', () => {
       const found = factsOfCheckRequest(again(request) as object, 'buffered');
       const { headers, ...rest } = found;
       const { headers: _, ...expected } = facts;
-      expect(rest).toEqual({ ...expected, proofRemoval: 'always' });
+      expect(rest).toEqual({ ...expected, removesProofs: true });
       for (const { name, value } of wire.headers) expect(headers.lookup(name)).toEqual(single(value));
     }
   });

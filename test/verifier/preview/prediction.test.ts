@@ -56,7 +56,7 @@ async function keyedFacts(
   const lines = Object.entries(signed).filter(([name]) => name !== without);
   const [scheme = '', authority = ''] = ORIGIN.split('://');
   return {
-    ...{ method, scheme, authority, target, proofRemoval: 'always' },
+    ...{ method, scheme, authority, target, removesProofs: true },
     headers: headersOfLines(lines.map(([name, value]) => ({ name, value }))),
     body: body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: body },
   };
@@ -124,7 +124,7 @@ function randomRequest(random: Random) {
   const route = random.below(2) === 0 ? 'everything' : random.pick(routes);
   const item = random.pick(['17', 'special', 'x']);
   const signed = signRequest(keys, { caller: random.pick(callers), route, item }, fault?.request);
-  const facts: RequestFacts = { ...signed.facts, proofRemoval: 'always' };
+  const facts: RequestFacts = { ...signed.facts, removesProofs: true };
   return { facts, replay: fault?.replay ?? CONSUMED };
 }
 

@@ -2,6 +2,7 @@
 export type {
   Admission,
   AdmissionGate,
+  HeaderChange,
   HttpServer,
   ProblemResponse,
   SeenRequest,

@@ -7,6 +7,7 @@ import type { Origin } from '../../../protocol/request-target.ts';
 import { AUDIT_SETTINGS } from '../../../verifier/assembly/audit-settings.ts';
 import type { VerifierSetup } from '../../../verifier/assembly/open-verifier.ts';
 import { ORIGIN_AND_STALENESS } from '../decision-settings.ts';
+import { DPOP_SETTINGS } from '../dpop-settings.ts';
 import { planEnforcement } from '../enforcement-plan.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,
@@ -29,6 +30,7 @@ const { adminListen: _noListener, ...replaySettings } = ADMIN_AND_REPLAY_SETTING
 /** Settings that are options, by option. */
 const OPTIONS = {
   ...BUNDLE_SETTINGS,
+  ...DPOP_SETTINGS,
   ...replaySettings,
   ...ORIGIN_AND_STALENESS,
   ...AUDIT_SETTINGS,
@@ -64,8 +66,7 @@ export async function planVerifier(options: VerifierOptions): Promise<VerifierPl
   if (externalOrigin === undefined) throw usageError('flag_required', '--external-origin is required');
   // The middleware sees the caller's own Host, so it compares the Host instead of replacing it.
   return {
-    // It accepts no DPoP proofs, so it needs no key for their nonces.
-    setup: { ...setup, externalOrigin: undefined, dpopNonces: 'any' },
+    setup: { ...setup, externalOrigin: undefined },
     externalOrigin,
     maxBodyBytes: settings.maxBodyBytes,
   };

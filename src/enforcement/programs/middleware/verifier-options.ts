@@ -53,6 +53,8 @@ export interface VerifierOptions {
   readonly redisMinReplicasMaxLagMs?: number | undefined;
   /** `cluster-node-timeout` of every Redis, if `CONFIG GET` is forbidden. */
   readonly redisClusterNodeTimeoutMs?: number | undefined;
+  /** File with the keys of nonces for DPoP, the same for every process. Default: a random one, for a single process. */
+  readonly dpopNonceKeyFile?: string | undefined;
   /** Maximum number of requests of one key in a minute. Default 600,000. */
   readonly holderQuota?: number | undefined;
   /** Maximum number of requests of one issuer and subject in a minute. Default 1,200,000. */

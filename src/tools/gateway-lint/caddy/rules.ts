@@ -1,6 +1,8 @@
 /** Settings of Caddy that weaken the check or bypass it. The facts are in docs/operate/forward-auth.md. */
+
+import { PROOF_FIELDS } from '../../../protocol/wire-names.ts';
 import type { Rule } from '../gateway/gateway.ts';
-import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
+import { asksForAllProofs, CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
 import { type Caddy, type Chain, isCheck, isForwarding, isUnknown, type Step } from './configuration.ts';
 
@@ -89,7 +91,9 @@ function replacesHeaders(chain: Chain): boolean {
       .filter(isForwarding)
       .flatMap(({ view }) => removed(view.at('headers', 'request'))),
   ]);
-  return ['authorization', ...CREDENTIALS, ...CONTEXT_HEADERS].every((name) => gone.has(name));
+  const checkUri = chain[checkAt(chain)]?.view.at('rewrite', 'uri')?.text ?? '';
+  const proofs = asksForAllProofs(checkUri) ? PROOF_FIELDS : [];
+  return ['authorization', ...CREDENTIALS, ...proofs, ...CONTEXT_HEADERS].every((name) => gone.has(name));
 }
 
 function refusesSpaces({ condition, kind }: Step): boolean {

@@ -15,6 +15,11 @@ export const CONTEXT_HEADERS: readonly string[] = [
   'x-proofgate-bundle-revision',
 ];
 
+/** Whether the path of a check says that the gateway replaces the fields of proofs by those of the verifier's answer. */
+export function asksForAllProofs(target: string): boolean {
+  return target.includes('/all-proofs');
+}
+
 /** Header for checks over HTTP (envoy/http-service.yaml). It does not reach the API. */
 export const HTTP_LENGTH_HEADER = 'x-proofgate-content-length';
 

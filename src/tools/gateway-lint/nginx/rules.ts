@@ -1,6 +1,8 @@
 /** Settings of nginx that weaken or bypass the check by ngx_http_auth_request_module. */
+
+import { PROOF_FIELDS } from '../../../protocol/wire-names.ts';
 import type { Rule } from '../gateway/gateway.ts';
-import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
+import { asksForAllProofs, CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import { type Directive, everyDirective } from './configuration.ts';
 
 type Nginx = readonly Directive[];
@@ -115,8 +117,14 @@ function ofVerifier(location: Directive): ReadonlySet<string> {
   );
 }
 
+/** Whether the verifier lets routes behind the location accept all proofs. */
+function acceptsAllProofs(nginx: Nginx, location: Directive): boolean {
+  const checks = locations(nginx).filter(({ values }) => values.at(-1) === checkOf(location));
+  return checks.some((check) => proxyPasses(check).some(({ values: [url = ''] }) => asksForAllProofs(url)));
+}
+
 /** Whether the location forwards none of the caller's own; unknown with an `include`, which is not read here. */
-function replacesHeaders(location: Directive): boolean {
+function replacesHeaders(location: Directive, names: readonly string[]): boolean {
   const block = effective(location, 'proxy_set_header')?.parent;
   const around = block ?? location;
   if (own(around, 'include').length > 0) return true;
@@ -124,7 +132,7 @@ function replacesHeaders(location: Directive): boolean {
   const replaced = own(around, 'proxy_set_header')
     .filter(({ values: [, value = ''] }) => variablesOf(value).every((name) => ofAnswer.has(name)))
     .map(({ values: [name = ''] }) => name.toLowerCase());
-  return REPLACED.every((name) => replaced.includes(name));
+  return names.every((name) => replaced.includes(name));
 }
 
 export const NGINX_RULES: readonly Rule<Nginx>[] = [
@@ -172,9 +180,12 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     id: 'headers-not-replaced',
     severity: 'error',
     effect: "lets a caller's passport, proof or own identity headers reach the API",
-    fix: 'each proxy_set_header of deploy/nginx/nginx.conf: Authorization and the context headers from the answer, the credentials empty',
+    fix: 'each proxy_set_header of deploy/nginx/nginx.conf: those of the answer, and the credentials empty',
     find: (nginx) =>
-      checked(nginx).filter((location) => proxyPasses(location).length > 0 && !replacesHeaders(location)),
+      checked(nginx).filter((location) => {
+        const names = acceptsAllProofs(nginx, location) ? [...REPLACED, ...PROOF_FIELDS] : REPLACED;
+        return proxyPasses(location).length > 0 && !replacesHeaders(location, names);
+      }),
   },
   {
     id: 'error-page-forwards',

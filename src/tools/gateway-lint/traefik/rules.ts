@@ -1,6 +1,8 @@
 /** Rules for settings of Traefik that weaken the check or bypass it. The facts are in docs/operate/forward-auth.md. */
+
+import { PROOF_FIELDS } from '../../../protocol/wire-names.ts';
 import type { Rule } from '../gateway/gateway.ts';
-import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
+import { asksForAllProofs, CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import type { View } from '../gateway/view.ts';
 import { at, isCheck, member, type Router, type Step, type TraefikConfiguration } from './configuration.ts';
 import { DELIVERY_RULES } from './delivery-rules.ts';
@@ -45,7 +47,7 @@ const CHECK_RULES: readonly TraefikRule[] = [
     severity: 'error',
     effect:
       "leaves a caller's passport, proof or X-Proofgate headers for the API, or keeps the verifier's from it",
-    fix: 'forwardAuth.authResponseHeadersRegex: (?i)^(authorization|x[^a-z0-9]proofgate[^a-z0-9].*)$',
+    fix: 'forwardAuth.authResponseHeadersRegex: (?i)^(authorization|signature|signature-input|dpop|x[^a-z0-9]proofgate[^a-z0-9].*)$',
     find: ({ checks }) =>
       checks
         .filter((check) => !copiesAnswer(check))
@@ -100,7 +102,8 @@ function copiesAnswer(check: View): boolean {
       .map(({ text = '' }) => canonical(text)),
   );
   const pattern = goPattern(member(check, 'authResponseHeadersRegex')?.text ?? '');
-  return COPIED.every((name) => listed.has(name) || pattern?.test(name) === true);
+  const proofs = asksForAllProofs(member(check, 'address')?.text ?? '') ? PROOF_FIELDS.map(canonical) : [];
+  return [...COPIED, ...proofs].every((name) => listed.has(name) || pattern?.test(name) === true);
 }
 
 /** The header name in Go's spelling, to which Traefik applies the pattern. */

@@ -20,10 +20,10 @@ export interface RequestHead {
    */
   readonly upgrade?: 'none' | 'tunnel';
   /**
-   * When the enforcement point removes HTTP message signatures and DPoP proofs before the upstream. Only where it is `always`, they
-   * are accepted. `if_observed`: at least from an observed request. Undefined: never, so an observed request with one is denied.
+   * Whether the enforcement point removes HTTP message signatures and DPoP proofs before the upstream. Where it does not, none is
+   * accepted, and an observed request with one is denied.
    */
-  readonly proofRemoval?: 'always' | 'if_observed';
+  readonly removesProofs?: boolean;
 }
 
 export interface RequestFacts extends RequestHead {
