@@ -1,12 +1,14 @@
 /** Nonces for DPoP, with a real Redis: replicas know each other's, and a client that repeats once never loops. */
 import { randomBytes } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from '@jest/globals';
 import { headerValues, type WireClient } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { envoyVersions } from '../../support/harness/envoy.ts';
 import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { startApp } from '../../support/points/middleware-apps.ts';
+import { openVerifier, untilReady, usualOptions } from '../../support/points/open-middleware.ts';
 import { nowSeconds } from '../../support/site/site.ts';
 import { useSite } from '../../support/site/site-fixture.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -102,6 +104,30 @@ it('is known to replicas with the key, also while they change it', async () => {
     const { given } = await answer(from);
     expect((await answer(to, given)).text).toBe('200');
     expect((await answer(stranger, given)).text).toBe(USE_NONCE);
+  }
+});
+
+it('is known to the middleware with the key', async () => {
+  const flags = await flagsWith(newKey());
+  const proxy = await startProxy(flags);
+  await untilOpen(proxy);
+  const options = {
+    ...(await usualOptions(fixture.site, bundleDirectory)),
+    replay: redis.url,
+    redisTimeoutMs: 800,
+  };
+  const { given } = await answer(proxy);
+  for (const [dpopNonceKeyFile, expected] of [
+    [flags.at(-1), '200'],
+    [(await flagsWith(newKey())).at(-1), USE_NONCE],
+  ] as const) {
+    const stateDir = await mkdtemp(join(fixture.site.directory, 'middleware-'));
+    const { verifier } = await openVerifier({ ...options, stateDir, dpopNonceKeyFile });
+    fixture.stops.push(() => verifier.close());
+    const app = await startApp('node', verifier);
+    fixture.stops.push(() => app.close());
+    await untilReady(verifier);
+    expect((await answer(http1Client(app.address), given)).text).toBe(expected);
   }
 });
 
