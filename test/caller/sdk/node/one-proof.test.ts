@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Agent, interceptors, request } from 'undici';
 import { Signer } from '../../../../src/caller/sdk/index.ts';
-import { SIGNER_FORMATS } from '../../../../src/protocol/proof-format.ts';
 import { writeUpstreamKey } from './upstream-key.ts';
 import { FAULTS, Upstream } from './upstreams.ts';
 
@@ -63,7 +62,7 @@ describe.each([
   );
 });
 
-it.each(SIGNER_FORMATS)(
+it.each(['transcript-v1', 'http-message-signatures'] as const)(
   'fetch signs the repetition after a 421 anew, with the same body: %s',
   async (proof) => {
     upstream.arrived.length = 0;
