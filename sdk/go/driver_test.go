@@ -29,6 +29,7 @@ type driverJob struct {
 	Body    *[]byte     `json:"body_base64"`
 	Now     int64       `json:"now"`
 	JTI     string      `json:"jti"`
+	Nonce   string      `json:"dpop_nonce"`
 }
 
 type driverAnswer struct {
@@ -40,8 +41,11 @@ type driverAnswer struct {
 
 func drive(keyFile string) {
 	proof := TranscriptV1
-	if os.Getenv("PROOFGATE_SDK_DRIVER_PROOF") == "http-message-signatures" {
+	switch os.Getenv("PROOFGATE_SDK_DRIVER_PROOF") {
+	case "http-message-signatures":
 		proof = HTTPMessageSignatures
+	case "dpop":
+		proof = DPoP
 	}
 	signer, err := Open(Options{KeyFile: keyFile, Proof: proof})
 	if err != nil {
@@ -73,6 +77,7 @@ func answerOf(signer *Signer, job driverJob) driverAnswer {
 	}
 	chosen, err := signer.chooseFor(job.Method, job.URL)
 	if err == nil {
+		signer.nonces = serverNonces{byOrigin: map[string]string{chosen.url.origin(): job.Nonce}}
 		answer.Headers, err = signer.credentials(headers, chosen, body)
 	}
 	var failure *SigningError

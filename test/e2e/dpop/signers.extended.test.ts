@@ -120,7 +120,7 @@ describe('the egress proxy', () => {
   it('signs once more for a nonce, keeps it, and takes a newer one of any answer', async () => {
     const { egress, read } = await open();
     expect([await read(), statuses()]).toEqual([200, [401, 200]]);
-    relay.nextNonce = 'stale';
+    relay.nextNonces.push('stale');
     expect([await read(), statuses()]).toEqual([200, [200]]);
     expect(await read()).toBe(200);
     const [denied, allowed] = relay.take();

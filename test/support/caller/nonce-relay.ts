@@ -17,8 +17,8 @@ export interface Relayed {
 
 export class NonceRelay {
   readonly relayed: Relayed[] = [];
-  /** A nonce that replaces that of the next answer with status 200. */
-  nextNonce: string | undefined;
+  /** Nonces for the next answers with status 200. */
+  readonly nextNonces: (string | undefined)[] = [];
   /** Whether every answer asks for another nonce. */
   alwaysAsks = false;
   readonly #server = createServer((request, response) => void this.#relay(request, response));
@@ -86,10 +86,8 @@ export class NonceRelay {
             const status = answer.statusCode ?? 0;
             const lines = { ...answer.headers } as Record<string, string>;
             delete lines['transfer-encoding'];
-            if (status === 200 && this.nextNonce !== undefined) {
-              lines['dpop-nonce'] = this.nextNonce;
-              this.nextNonce = undefined;
-            }
+            const nonce = status === 200 ? this.nextNonces.shift() : undefined;
+            if (nonce !== undefined) lines['dpop-nonce'] = nonce;
             resolve({ status, headers: lines, body: Buffer.concat(chunks) });
           });
         });
