@@ -40,13 +40,7 @@ type driverAnswer struct {
 }
 
 func drive(keyFile string) {
-	proof := TranscriptV1
-	switch os.Getenv("PROOFGATE_SDK_DRIVER_PROOF") {
-	case "http-message-signatures":
-		proof = HTTPMessageSignatures
-	case "dpop":
-		proof = DPoP
-	}
+	proof := proofs[os.Getenv("PROOFGATE_SDK_DRIVER_PROOF")]
 	signer, err := Open(Options{KeyFile: keyFile, Proof: proof})
 	if err != nil {
 		panic(err)

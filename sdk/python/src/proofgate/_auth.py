@@ -217,7 +217,8 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         again = response.request.copy()
         if is_repeated:
             self._remove_proof(again.headers)
-            _rewind(again)
+        if not _is_rewound(again):
+            raise nonce_for_gone_body() if is_repeated else _not_replayable()
         self._sign_requests(again)
         answer = response.connection.send(again, **options)
         answer.request = again
@@ -321,15 +322,16 @@ def _replayable_body(request: Any) -> Body:
     return BodyDigest(digest.digest(), length)
 
 
-def _rewind(request: Any) -> None:
-    """Raises SigningError for a body that was sent and cannot be read again."""
+def _is_rewound(request: Any) -> bool:
+    """Whether a body that was sent can be sent again. It is read again only for proofs that cover it."""
     body, start = request.body, getattr(request, "_body_position", None)
     if body is None or isinstance(body, (bytes, bytearray, str)):
-        return
+        return True
     try:
         body.seek(start)
     except (AttributeError, TypeError, OSError, ValueError):
-        raise nonce_for_gone_body() from None
+        return False
+    return True
 
 
 def _not_replayable() -> SigningError:
