@@ -29,6 +29,7 @@ type driverJob struct {
 	Body    *[]byte     `json:"body_base64"`
 	Now     int64       `json:"now"`
 	JTI     string      `json:"jti"`
+	Nonce   string      `json:"dpop_nonce"`
 }
 
 type driverAnswer struct {
@@ -39,10 +40,7 @@ type driverAnswer struct {
 }
 
 func drive(keyFile string) {
-	proof := TranscriptV1
-	if os.Getenv("PROOFGATE_SDK_DRIVER_PROOF") == "http-message-signatures" {
-		proof = HTTPMessageSignatures
-	}
+	proof := proofs[os.Getenv("PROOFGATE_SDK_DRIVER_PROOF")]
 	signer, err := Open(Options{KeyFile: keyFile, Proof: proof})
 	if err != nil {
 		panic(err)
@@ -73,6 +71,7 @@ func answerOf(signer *Signer, job driverJob) driverAnswer {
 	}
 	chosen, err := signer.chooseFor(job.Method, job.URL)
 	if err == nil {
+		signer.nonces = serverNonces{byOrigin: map[string]string{chosen.url.origin(): job.Nonce}}
 		answer.Headers, err = signer.credentials(headers, chosen, body)
 	}
 	var failure *SigningError

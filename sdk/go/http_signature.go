@@ -15,6 +15,8 @@ const (
 	TranscriptV1 Proof = iota
 	// HTTPMessageSignatures is RFC 9421, without a passport: for a key with a key ID, not for one with passports of a broker.
 	HTTPMessageSignatures
+	// DPoP is RFC 9449, with a passport. It covers neither query, headers nor body.
+	DPoP
 )
 
 const (

@@ -16,11 +16,11 @@ func transportOf(t testing.TB, keyFile string, proof Proof) *Transport {
 	return &Transport{Signer: signer}
 }
 
-var proofs = map[string]Proof{"transcript-v1": TranscriptV1, "http-message-signatures": HTTPMessageSignatures}
+var proofs = map[string]Proof{"transcript-v1": TranscriptV1, "http-message-signatures": HTTPMessageSignatures, "dpop": DPoP}
 
 // proofIn is another for each proof, whatever its format.
 func proofIn(headers http.Header) string {
-	return headers.Get("X-Proofgate-Signature") + headers.Get("Signature")
+	return headers.Get("X-Proofgate-Signature") + headers.Get("Signature") + headers.Get("DPoP")
 }
 
 var (

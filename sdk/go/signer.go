@@ -53,6 +53,7 @@ type Signer struct {
 	reloading sync.Mutex
 	checkedAt atomic.Int64
 	versions  fileVersions
+	nonces    serverNonces
 }
 
 // Open reads the files. Its errors are of type *SigningError.
@@ -83,13 +84,17 @@ func (s *Signer) Sign(request *http.Request) error {
 		return err
 	}
 	var body bodyDigest
-	if chosen.route.body == "bound" {
+	if s.coversBody(chosen.route) {
 		if body, err = digestOf(request); err != nil {
 			return err
 		}
 	}
 	setLength(request, body)
 	return s.sign(request, chosen, body)
+}
+
+func (s *Signer) coversBody(route *routeProfile) bool {
+	return route.body == "bound" && s.options.Proof != DPoP
 }
 
 // choice is how a request will be signed.
@@ -153,6 +158,9 @@ func (s *Signer) removeProof(headers http.Header) {
 		removeHeader(headers, "signature")
 		removeHeader(headers, "signature-input")
 	}
+	if s.options.Proof == DPoP {
+		removeEarlierDPoP(headers)
+	}
 }
 
 func removeHeader(headers http.Header, lowerName string) {
@@ -169,6 +177,10 @@ func (s *Signer) credentials(headers http.Header, c choice, body bodyDigest) ([]
 	if err != nil {
 		return nil, err
 	}
+	if s.options.Proof == DPoP {
+		headers = headers.Clone()
+		removeEarlierDPoP(headers)
+	}
 	if !c.route.hasOwnAuthorization && hasAuthorization(headers) {
 		return nil, failf("header_reserved", "the passport of this profile travels in Authorization; a route with passport_header allows both")
 	}
@@ -178,6 +190,9 @@ func (s *Signer) credentials(headers http.Header, c choice, body bodyDigest) ([]
 	pass, err := c.loaded.passportFor(c.profiles, c.route, now, s.newJTI)
 	if err != nil {
 		return nil, err
+	}
+	if s.options.Proof == DPoP {
+		return s.dpop(headers, c, pass, now, jti)
 	}
 	signedHeaders, err := selectSignedHeaders(headers, c.route, s.options.SignHeaders)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // at the first request, and http.DefaultTransport.
 //
 // It signs the request of a redirect within an origin anew. It signs again when http.Transport repeats a request on
-// another connection.
+// another connection, and repeats a request once when the server asks for a DPoP nonce.
 type Transport struct {
 	KeyFile string
 	Signer  *Signer
@@ -48,6 +48,36 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	response, err := t.send(signer, signed)
+	if err == nil && signer.keepNonce(signed, response) {
+		discard(response.Body)
+		if response, err = t.sendAgain(request); err == nil {
+			signer.keepNonce(signed, response)
+		}
+	}
+	if err == nil {
+		// The caller's request has no credentials; nor does a redirect, which is made from it.
+		response.Request = request
+	}
+	return response, err
+}
+
+func (t *Transport) sendAgain(request *http.Request) (*http.Response, error) {
+	again, err := repeatable(request)
+	if err != nil {
+		return nil, err
+	}
+	signer, signed, err := t.signedCopy(again)
+	if err != nil {
+		if again.Body != nil {
+			again.Body.Close()
+		}
+		return nil, err
+	}
+	return t.send(signer, signed)
+}
+
+func (t *Transport) send(signer *Signer, signed *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {
 		base = http.DefaultTransport
@@ -56,8 +86,6 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := base.RoundTrip(signed)
 	if err == nil {
 		t.checkClock(signer, response, sentAt)
-		// The caller's request has no credentials; nor does a redirect, which is made from it.
-		response.Request = request
 	}
 	return response, err
 }
@@ -75,7 +103,7 @@ func (t *Transport) signedCopy(request *http.Request) (*Signer, *http.Request, e
 		return nil, nil, err
 	}
 	var body bodyDigest
-	if chosen.route.body == "bound" {
+	if signer.coversBody(chosen.route) {
 		if body, err = digestOf(request); err != nil {
 			return nil, nil, err
 		}

@@ -88,6 +88,11 @@ const JTI = /^[A-Za-z0-9._~-]{16,128}$/;
 /** RFC 9449 section 8.1. */
 const NONCE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
 
+/** Whether a server's nonce is one that a proof may carry. */
+export function isDpopNonce(text: string): boolean {
+  return NONCE.test(text);
+}
+
 type Claims = Omit<DpopProof, 'jwk' | 'signingInput' | 'signature'>;
 
 /** Claims that RFC 9449 does not know are ignored, but for those that would end the proof earlier or begin it later. */
@@ -98,7 +103,7 @@ function parseClaims(claims: JsonObject | undefined): Claims | undefined {
   if (typeof jti !== 'string' || !JTI.test(jti)) return undefined;
   if (typeof ath !== 'string' || !isBase64urlOf32Bytes(ath)) return undefined;
   if (!isSeconds(iat)) return undefined;
-  if (nonce !== undefined && !(typeof nonce === 'string' && NONCE.test(nonce))) return undefined;
+  if (nonce !== undefined && !(typeof nonce === 'string' && isDpopNonce(nonce))) return undefined;
   const place = typeof htu === 'string' ? splitUrl(htu) : undefined;
   return place && { method: htm, ...place, jti, issuedAtSeconds: iat, tokenSha256: ath, nonce };
 }

@@ -10,10 +10,3 @@ export type ProofFormat = (typeof PROOF_FORMATS)[number];
 export const UNBOUND_PARTS = ['route', 'site', 'query', 'body', 'headers'] as const;
 export type UnboundPart = (typeof UNBOUND_PARTS)[number];
 export const NEVER_BOUND: readonly UnboundPart[] = ['route', 'site'];
-
-/** Those in which our signers sign. */
-export const SIGNER_FORMATS = [
-  'transcript-v1',
-  'http-message-signatures',
-] as const satisfies readonly ProofFormat[];
-export type SignerFormat = (typeof SIGNER_FORMATS)[number];

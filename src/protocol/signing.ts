@@ -1,6 +1,6 @@
 /**
  * The signing half of the protocol: creates passports and proofs. Used by the CLI, brokers and tests.
- * Source: docs/design/protocol.md "Passport", "Transcript", "HTTP Message Signatures".
+ * Source: docs/design/protocol.md "Passport", "Transcript", "HTTP Message Signatures", "DPoP".
  */
 import {
   createPrivateKey,
@@ -10,6 +10,7 @@ import {
   randomBytes,
 } from 'node:crypto';
 import type { HeaderLookup } from './credentials.ts';
+import { DPOP_PROOF_TYPE } from './dpop-proof.ts';
 import { coveredValues, formatSignatureBase, SITE_PROFILE } from './http-signature.ts';
 import type { KeyBinding } from './identifiers.ts';
 import { PASSPORT_TYPE } from './passport.ts';
@@ -115,9 +116,7 @@ export interface PassportToSign {
 
 /** Returns the compact JWS. */
 export function signPassport(passport: PassportToSign, key: SigningKey): string {
-  const signingInput = passportSigningInput(passport, key.publicKey.algorithm);
-  const signature = signMessage(key.publicKey.algorithm, key.privateKey, Buffer.from(signingInput, 'latin1'));
-  return `${signingInput}.${signature.toString('base64url')}`;
+  return signJws(passportSigningInput(passport, key.publicKey.algorithm), key);
 }
 
 /** The ASCII text that the passport's signature covers (RFC 7515 section 5.1). */
@@ -210,6 +209,39 @@ export function signHttpMessage(message: HttpMessageToSign, key: SigningKey): Ht
     signatureInput: `${HTTP_SIGNATURE_LABEL}=${params}`,
     signature: serializeByteSequences([[HTTP_SIGNATURE_LABEL, signature]]),
   };
+}
+
+/** A DPoP proof for one request (RFC 9449 section 4.2). */
+export interface DpopProofToSign {
+  readonly method: string;
+  /** Without query and fragment. */
+  readonly url: string;
+  readonly jti: string;
+  readonly issuedAtSeconds: number;
+  /** base64url SHA-256 of the token that the request carries. */
+  readonly tokenSha256: string;
+  /** The server's nonce, if it gave one. */
+  readonly nonce: string | undefined;
+}
+
+/** Returns the compact JWS. */
+export function signDpopProof(proof: DpopProofToSign, key: SigningKey): string {
+  const { algorithm, jwk } = key.publicKey;
+  const header = { typ: DPOP_PROOF_TYPE, alg: algorithm, jwk };
+  const claims = {
+    jti: proof.jti,
+    htm: proof.method,
+    htu: proof.url,
+    iat: proof.issuedAtSeconds,
+    ath: proof.tokenSha256,
+    nonce: proof.nonce,
+  };
+  return signJws(`${encodeJson(header)}.${encodeJson(claims)}`, key);
+}
+
+function signJws(signingInput: string, key: SigningKey): string {
+  const signature = signMessage(key.publicKey.algorithm, key.privateKey, Buffer.from(signingInput, 'latin1'));
+  return `${signingInput}.${signature.toString('base64url')}`;
 }
 
 function lookupIn(headers: readonly SignedHeader[]) {

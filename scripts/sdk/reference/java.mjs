@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const SOURCES = ['sdk', 'java', 'src', 'main', 'java', 'example', 'proofgate'];
-/** A comment, annotations, and a declaration up to its body, its value or its end. A constant of an enum has a comma after it. */
+/** A comment, annotations, and a declaration up to its body, its value or its end. A constant of an enum has a comma or the end of the body after it. */
 const DOCUMENTED =
-  /^( *)\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s+(?:@\w+\s+)*([A-Z_]+(?=[,;])|[^{;]+?(?=\s*[{;]))/gm;
+  /^( *)\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s+(?:@\w+\s+)*([A-Z_]+(?=[,;]|\s*\})|[^{;]+?(?=\s*[{;]))/gm;
 
 /** @returns {readonly import('./main.mjs').Entry[]} */
 export function javaEntries(root) {

@@ -126,7 +126,9 @@ class Arrived:
 
     @functools.cached_property
     def transcript(self):
-        """Lines of the transcript; of an HTTP message that verifies, the same lines as far as it says them."""
+        """Lines of the transcript; of an HTTP message or DPoP proof that verifies, the same lines as far as it says them."""
+        if "dpop" in self.headers:
+            return self._dpop()
         text = self.headers.get("x-proofgate-transcript")
         if text is None:
             return self._http_message()
@@ -158,6 +160,25 @@ class Arrived:
             "route-id": "uploads" if self.target == "/v1/uploads" else "other",
         }
 
+    def _dpop(self):
+        signing_input, _, signature = self._only("dpop").rpartition(".")
+        token = self._only("authorization")[len("DPoP ") :]
+        key_id = _decoded(token.split(".")[0])["kid"]
+        PUBLIC_KEYS[key_id].verify(_bytes(signature), signing_input.encode("ascii"))
+        claims = _decoded(signing_input.split(".")[1])
+        assert claims["ath"] == encode_base64url(hashlib.sha256(token.encode("ascii")).digest())
+        url = f"{self.scheme}://{self.headers['host']}{self.target.partition('?')[0]}"
+        # It covers neither query nor body.
+        return {
+            "jti": claims["jti"],
+            "key-id": key_id,
+            "method": claims["htm"],
+            "target": self.target if claims["htu"] == url else claims["htu"],
+            "authority": self.headers["host"],
+            "content-sha256": "-",
+            "route-id": "uploads",
+        }
+
     def _only(self, name):
         [value] = self.headers.get_all(name)
         return value
@@ -177,6 +198,14 @@ class Arrived:
             and lines["authority"] == self.headers["host"]
             and (lines["content-sha256"] == content or lines["route-id"] == "uploads")
         )
+
+
+def _bytes(text):
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _decoded(part):
+    return json.loads(_bytes(part))
 
 
 DENIED = json.dumps(

@@ -357,7 +357,8 @@ class AuthTest(unittest.TestCase):
         self.assertEqual(set(statuses), {200})
 
     def signed_with(self, key_id):
-        return sum(arrived.transcript["key-id"] == key_id for arrived in list(self.server.arrived))
+        """Among the newest: to read all of them again and again would take the processor from the senders."""
+        return sum(arrived.transcript["key-id"] == key_id for arrived in self.server.arrived[-256:])
 
 
 class HttpMessageAuthTest(AuthTest):
@@ -388,6 +389,42 @@ class HttpMessageAuthTest(AuthTest):
         for send in (self.httpx_client().post, self.session().post):
             self.assertEqual(send(url, data=b"data", headers=given).status_code, 200)
             self.assertEqual(self.server.arrived[-1].headers["content-digest"], given["Content-Digest"])
+
+
+class DpopAuthTest(AuthTest):
+    """The same with DPoP. test/caller/sdk/dpop.extended.test.ts has its nonces."""
+
+    proof = "dpop"
+    proof_headers = ("authorization", "dpop")
+
+    def test_refuses_streams_that_cannot_be_read_twice_unless_the_body_is_not_bound(self):
+        def stream():
+            yield b"part"
+
+        answer = self.httpx_client().post(self.url, content=stream(), headers={"Content-Length": "4"})
+        self.assertEqual(answer.status_code, 200)
+
+    def test_binds_the_body_of_a_query(self):
+        # The proof covers no body.
+        for send in (self.httpx_client().request, self.session().request):
+            self.assertEqual(send("QUERY", self.url, data={"q": "a"}).status_code, 200)
+
+    def test_keeps_the_authorization_of_the_application_where_the_route_says_so(self):
+        for send in (self.httpx_client().get, self.session().get):
+            self.assertEqual(self.code_of(lambda: send(f"{self.server.origin}/v1/own")), "header_reserved")
+        self.assertEqual(self.server.arrived, [])
+
+    def test_refuses_tokens_and_proofs_of_the_application(self):
+        for send in (self.httpx_client().get, self.session().get):
+            for given in ({"DPoP": "ey.ey.AA"}, {"Authorization": "DPoP ey.ey.AA", "DPoP": "ey.ey.AA"}):
+                self.assertEqual(self.code_of(lambda: send(self.url, headers=given)), "header_reserved")
+        self.assertEqual(self.server.arrived, [])
+
+    def test_replaces_an_earlier_proof(self):
+        earlier = dict(Signer(self.key_file, proof=self.proof).sign("GET", self.url).headers)
+        for send in (self.httpx_client().get, self.session().get):
+            self.assertEqual(send(self.url, headers=earlier).status_code, 200)
+            self.assertNotEqual(self.server.arrived[-1].headers["dpop"], earlier["DPoP"])
 
 
 if __name__ == "__main__":

@@ -152,6 +152,28 @@ class SignerTest(unittest.TestCase):
                 signer.sign("GET", URL)
             self.assertEqual(raised.exception.code, "key_revoked")
 
+    def test_keeps_a_nonce_of_each_origin(self):
+        key_file, _ = write_enrolled(self.folder, [profile(ORIGIN)])
+        signer = Signer(key_file, proof="dpop")
+        asks = 'Passport, DPoP error="use_dpop_nonce", algs="ES256"'
+        for status, challenge, nonces, expected, kept in (
+            (200, "", ["n-1"], False, "n-1"),
+            (401, asks, ["n-2"], True, "n-2"),
+            (403, asks, ["n-3"], False, "n-3"),
+            (401, 'DPoP error="invalid_token"', ["n-4"], False, "n-4"),
+            (401, asks, [], False, "n-4"),
+            (401, asks, ["n-5", "n-6"], False, "n-4"),
+            (401, asks, ['n "5"'], False, "n-4"),
+        ):
+            headers = [("WWW-Authenticate", challenge), *(("dpop-nonce", nonce) for nonce in nonces)]
+            self.assertEqual(signer._read_answer(URL, status, headers), expected)
+            self.assertEqual(signer._nonces.of(ORIGIN), kept)
+        for number in range(256):
+            signer._read_answer(f"https://{number}.example/", 200, [("DPoP-Nonce", "n")])
+        self.assertIsNone(signer._nonces.of(ORIGIN))
+        transcripts = Signer(key_file)
+        self.assertFalse(transcripts._read_answer(URL, 401, [("WWW-Authenticate", asks), ("DPoP-Nonce", "n")]))
+
     def test_shows_no_secret(self):
         key_file, _ = write_enrolled(self.folder, [profile(ORIGIN)])
         signer = Signer(key_file)

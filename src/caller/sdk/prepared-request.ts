@@ -1,4 +1,5 @@
 /** A request in the form in which the parts of the SDK pass it to the signer. */
+import type { RequestHeader } from '../sign/request-headers.ts';
 import type { RequestToSign } from '../sign/request-signer.ts';
 
 /** `body` is `stream` for a body that can be read only once. */
@@ -11,3 +12,6 @@ export type SignedHeaders = Readonly<Record<string, string>>;
 
 /** @throws SignerError */
 export type SignPrepared = (request: PreparedRequest) => Promise<SignedHeaders>;
+
+/** As `readAnswer` of `RequestSigner`, with the URL as it was signed. */
+export type ReadAnswer = (url: string, status: number, headers: readonly RequestHeader[]) => boolean;

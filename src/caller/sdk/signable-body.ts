@@ -1,4 +1,5 @@
 /** Converts a body to the bytes that the client hashes and sends. */
+import { SignerError } from './signer-error.ts';
 
 /** A body that has the same bytes each time it is read. */
 export type SignableBody = string | ArrayBuffer | ArrayBufferView | URLSearchParams | Blob;
@@ -14,4 +15,12 @@ export async function bytesOf(body: unknown): Promise<Uint8Array | undefined> {
 
 export function isAbsent(body: unknown): body is null | undefined {
   return body === undefined || body === null;
+}
+
+/** For a request that the server denied for want of a DPoP nonce, with a body that is gone. */
+export function nonceForGoneBody(): SignerError {
+  return new SignerError(
+    'body_not_replayable',
+    'the server denied the request and asks for a DPoP nonce, which is kept; this body can be sent only once: send the request again',
+  );
 }

@@ -3,15 +3,16 @@ import type { ClockCheck } from './clock-check.ts';
 import { denialOf, noteSent } from './denial.ts';
 import { type FollowPolicy, refuseOtherOrigin } from './follow-policy.ts';
 import { headerLinesOf, isOfSigner } from './header-lines.ts';
-import type { PreparedRequest, SignPrepared } from './prepared-request.ts';
+import type { PreparedRequest, ReadAnswer, SignPrepared } from './prepared-request.ts';
 import { signingRepetitions } from './repeated-dispatch.ts';
-import { bytesOf, isAbsent } from './signable-body.ts';
+import { bytesOf, isAbsent, nonceForGoneBody } from './signable-body.ts';
 
 /** `fetch`, as a `Signer` has it. */
 export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 export interface FetchParts {
   readonly sign: SignPrepared;
+  readonly readAnswer: ReadAnswer;
   readonly clock: ClockCheck;
   readonly throwOnDenial: boolean;
   readonly follow: FollowPolicy;
@@ -41,7 +42,7 @@ export async function signedFetch(
     body: await bodyOf(request, init),
   };
   for (let redirects = 0; ; redirects++) {
-    const response = await send(hop, request, init, parts);
+    const response = await sendOnceMoreForNonce(hop, request, init, parts);
     const location = REDIRECTS.has(response.status) ? response.headers.get('location') : null;
     if (request.redirect !== 'follow' || location === null) return throwIfDenied(response, parts);
     if (redirects === MAX_REDIRECTS)
@@ -68,6 +69,26 @@ async function bodyOf(request: Request, init: RequestInit | undefined): Promise<
   const mustReadHere = isAbsent(given) || given instanceof FormData;
   if (mustReadHere) return new Uint8Array(await request.arrayBuffer());
   return (await bytesOf(given)) ?? 'stream';
+}
+
+/** @throws SignerError `body_not_replayable` */
+async function sendOnceMoreForNonce(
+  hop: Hop,
+  request: Request,
+  init: RequestInit | undefined,
+  parts: FetchParts,
+): Promise<Response> {
+  const response = await send(hop, request, init, parts);
+  if (!asksForNonce(hop, response, parts)) return response;
+  await response.body?.cancel();
+  if (hop.body === 'stream') throw nonceForGoneBody();
+  const second = await send(hop, request, init, parts);
+  asksForNonce(hop, second, parts);
+  return second;
+}
+
+function asksForNonce({ url }: Hop, { headers, status }: Response, { readAnswer }: FetchParts): boolean {
+  return readAnswer(url.href, status, headerLinesOf(headers));
 }
 
 async function send(

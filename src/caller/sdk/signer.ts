@@ -1,6 +1,7 @@
 /** Signs requests with a key file: `fetch`, an undici interceptor, and headers for other clients. Source: docs/tutorials/signing.md. */
 import { inspect } from 'node:util';
 import { KeyFileIdentity } from '../enroll/key-file-identity.ts';
+import { parseRequestUrl } from '../request-url.ts';
 import {
   type SignerOptions as EngineOptions,
   type FoundProfile,
@@ -10,7 +11,7 @@ import {
 import { ClockCheck } from './clock-check.ts';
 import type { FollowPolicy } from './follow-policy.ts';
 import { type HeadersLike, headerLinesOf, isOfSigner } from './header-lines.ts';
-import type { PreparedRequest, SignedHeaders } from './prepared-request.ts';
+import type { PreparedRequest, ReadAnswer, SignedHeaders } from './prepared-request.ts';
 import { bytesOf, isAbsent } from './signable-body.ts';
 import { type FetchLike, signedFetch } from './signed-fetch.ts';
 import { asSignerError, SignerError } from './signer-error.ts';
@@ -28,9 +29,9 @@ export interface SignerOptions {
   readonly follow?: FollowPolicy;
   /**
    * Format of the proofs; the routes must accept it. `http-message-signatures` is RFC 9421, without a passport: for a key with a
-   * key ID, not for one with a broker's passports. Default: `transcript-v1`.
+   * key ID, not for one with a broker's passports. `dpop` is RFC 9449, and covers neither query, headers nor body. Default: `transcript-v1`.
    */
-  readonly proof?: 'transcript-v1' | 'http-message-signatures';
+  readonly proof?: 'transcript-v1' | 'http-message-signatures' | 'dpop';
 }
 
 /** Clock and random identifiers. */
@@ -50,6 +51,8 @@ export interface RequestToSign {
   readonly signHeaders?: readonly string[];
   /** Name of the profile, if several fit. */
   readonly profile?: string;
+  /** `DPoP-Nonce` of the server's last answer, with `proof: 'dpop'`. Default: the last that `fetch` or the interceptor got. */
+  readonly dpopNonce?: string;
 }
 
 /** Signs with a key file and the state beside it, and follows both when they are replaced. */
@@ -89,6 +92,7 @@ export class Signer {
   readonly fetch: FetchLike = (input, init) =>
     signedFetch(input, init, {
       sign: (request) => this.#sign(request),
+      readAnswer: this.#readAnswer,
       clock: this.#clock,
       throwOnDenial: this.#options.throwOnDenial === true,
       follow: this.#follow,
@@ -109,6 +113,7 @@ export class Signer {
       body: bytes ?? (isAbsent(body) ? undefined : 'stream'),
       ...(request.signHeaders && { signHeaders: request.signHeaders }),
       ...(request.profile !== undefined && { choice: { kind: 'name', name: request.profile } }),
+      ...(request.dpopNonce !== undefined && { dpopNonce: request.dpopNonce }),
     });
   }
 
@@ -118,7 +123,12 @@ export class Signer {
    * is not recognized.
    */
   interceptor(): Interceptor {
-    return signingInterceptor((request) => this.#sign(request), this.#clock, this.#follow);
+    return signingInterceptor({
+      sign: (request) => this.#sign(request),
+      readAnswer: this.#readAnswer,
+      clock: this.#clock,
+      follow: this.#follow,
+    });
   }
 
   get #follow(): FollowPolicy {
@@ -134,6 +144,9 @@ export class Signer {
     return this.toJSON();
   }
 
+  readonly #readAnswer: ReadAnswer = (url, status, headers) =>
+    this.#engine.readAnswer(parseRequestUrl(url).origin, status, headers);
+
   async #load(): Promise<void> {
     try {
       const identity = await this.#identity.current();
@@ -146,23 +159,23 @@ export class Signer {
 
   async #sign({ body, ...request }: PreparedRequest): Promise<SignedHeaders> {
     await this.#load();
-    if (body === 'stream') requireUnbound(this.#engine.profileFor(request));
+    if (body === 'stream') this.#requireUncovered(this.#engine.profileFor(request));
     const headers = request.headers.filter(({ name, value }) => !isOfSigner(name, value));
     const signed = this.#engine.sign({ ...request, headers, body: body === 'stream' ? undefined : body });
     if (signed.kind === 'failed') throw new SignerError(signed.code, signed.message);
     return Object.fromEntries(signed.headers.reveal().map(({ name, value }) => [name, value]));
   }
-}
 
-/** @throws SignerError `body_not_replayable` */
-function requireUnbound(found: FoundProfile | SigningFailure): void {
-  if (found.kind === 'failed') throw new SignerError(found.code, found.message);
-  if (found.profile.body === 'unbound') return;
-  throw new SignerError(
-    'body_not_replayable',
-    'the proof covers the body, and this one can be read only once: pass its bytes, such as ' +
-      'await new Response(body).arrayBuffer(), or have the route declared with body: unbound',
-  );
+  /** @throws SignerError `body_not_replayable` */
+  #requireUncovered(found: FoundProfile | SigningFailure): void {
+    if (found.kind === 'failed') throw new SignerError(found.code, found.message);
+    if (!this.#engine.coversBody(found.profile)) return;
+    throw new SignerError(
+      'body_not_replayable',
+      'the proof covers the body, and this one can be read only once: pass its bytes, such as ' +
+        'await new Response(body).arrayBuffer(), or have the route declared with body: unbound',
+    );
+  }
 }
 
 function emitWarning(text: string): void {

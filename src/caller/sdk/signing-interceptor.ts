@@ -5,8 +5,8 @@ import type { ClockCheck } from './clock-check.ts';
 import { failDispatch } from './dispatch-handler.ts';
 import { type FollowPolicy, refuseOtherOrigin } from './follow-policy.ts';
 import { headerLinesOf, isHeadersLike, isOfSigner } from './header-lines.ts';
-import type { SignPrepared } from './prepared-request.ts';
-import { bytesOf, isAbsent } from './signable-body.ts';
+import type { ReadAnswer, SignPrepared } from './prepared-request.ts';
+import { bytesOf, isAbsent, nonceForGoneBody } from './signable-body.ts';
 import { SignerError } from './signer-error.ts';
 
 /** The members of undici's `Dispatcher.DispatchOptions` that the interceptor reads. */
@@ -26,28 +26,37 @@ export type Interceptor = <O extends DispatchOptions, H extends object>(
   dispatch: Dispatch<O, H>,
 ) => Dispatch<O, H>;
 
-export function signingInterceptor(sign: SignPrepared, clock: ClockCheck, follow: FollowPolicy): Interceptor {
+export interface InterceptorParts {
+  readonly sign: SignPrepared;
+  readonly readAnswer: ReadAnswer;
+  readonly clock: ClockCheck;
+  readonly follow: FollowPolicy;
+}
+
+export function signingInterceptor(parts: InterceptorParts): Interceptor {
   return (dispatch) => (options, handler) => {
-    void signOptions(options, handler, sign, follow).then(
-      (changes) => {
-        try {
-          dispatch(Object.assign({}, options, changes), watchClock(handler, clock));
-        } catch (error) {
-          failDispatch(handler, error);
-        }
-      },
-      (error: unknown) => failDispatch(handler, error),
-    );
+    const attempt = (again: (() => void) | undefined) => {
+      void signOptions(options, handler, parts).then(
+        ({ isSentOnce, ...changes }) => {
+          try {
+            const watched = watchAnswer(handler, parts, { url: urlOf(options), again, isSentOnce });
+            dispatch(Object.assign({}, options, changes), watched);
+          } catch (error) {
+            failDispatch(handler, error);
+          }
+        },
+        (error: unknown) => failDispatch(handler, error),
+      );
+    };
+    attempt(() => attempt(undefined));
     return true;
   };
 }
 
-async function signOptions(
-  options: DispatchOptions,
-  handler: object,
-  sign: SignPrepared,
-  follow: FollowPolicy,
-) {
+const urlOf = (options: DispatchOptions) =>
+  `${new URL(options.origin ?? '').origin}${pathWithQuery(options)}`;
+
+async function signOptions(options: DispatchOptions, handler: object, { follow, sign }: InterceptorParts) {
   refuseRedirect(options, handler, follow);
   const { body, method } = options;
   const path = pathWithQuery(options);
@@ -56,14 +65,19 @@ async function signOptions(
   const bytes = isAbsent(body) ? undefined : await bytesOf(body);
   const signed = await sign({
     method,
-    url: `${new URL(options.origin ?? '').origin}${path}`,
+    url: urlOf(options),
     headers,
     body: isAbsent(body) ? undefined : (bytes ?? 'stream'),
   });
   const names = new Set(Object.keys(signed).map((name) => name.toLowerCase()));
   const own = headers.filter(({ name }) => !names.has(name.toLowerCase()));
   const lines = [...own.map(({ name, value }) => [name, value]), ...Object.entries(signed)];
-  return { path, query: undefined, headers: lines.flat() };
+  return {
+    path,
+    query: undefined,
+    headers: lines.flat(),
+    isSentOnce: !isAbsent(body) && bytes === undefined,
+  };
 }
 
 /** Undici sends the type of a `Blob`, which a signature may have to cover. */
@@ -93,21 +107,53 @@ function refuseRedirect({ origin }: DispatchOptions, handler: object, follow: Fo
   if (previousUrl instanceof URL) refuseOtherOrigin(previousUrl.origin, new URL(origin ?? '').origin, follow);
 }
 
-/** Wraps the handler so that the clock is compared with the `Date` of its responses. */
-function watchClock<H extends object>(handler: H, clock: ClockCheck): H {
+interface Attempt {
+  readonly url: string;
+  /** Signs and sends the request once more; undefined for one that has been sent twice. */
+  readonly again: (() => void) | undefined;
+  readonly isSentOnce: boolean;
+}
+
+/** Their names in undici 7 and 6. */
+const STARTS: ReadonlySet<unknown> = new Set(['onResponseStart', 'onHeaders']);
+const ENDS: ReadonlySet<unknown> = new Set(['onResponseEnd', 'onComplete']);
+const ERRORS: ReadonlySet<unknown> = new Set(['onResponseError', 'onError']);
+
+/** Wraps the handler so that the clock and a DPoP nonce of the answer are read. One that asks for a nonce does not reach the handler. */
+function watchAnswer<H extends object>(
+  handler: H,
+  { clock, readAnswer }: InterceptorParts,
+  { again, isSentOnce, url }: Attempt,
+): H {
   const sentMs = Date.now();
+  let state: 'relayed' | 'declined' | 'failed' = 'relayed';
+  function declines(args: readonly unknown[]): boolean {
+    const { headers, status } = answerOf(args);
+    const date = headers.find(({ name }) => name.toLowerCase() === 'date')?.value;
+    if (date !== undefined) clock.check(date, sentMs);
+    if (status < 200 || !readAnswer(url, status, headers) || again === undefined) return false;
+    state = isSentOnce ? 'failed' : 'declined';
+    if (isSentOnce) failDispatch(handler, nonceForGoneBody());
+    return true;
+  }
   return new Proxy(handler, {
     get: (target, key) => {
       const value: unknown = Reflect.get(target, key, target);
       if (typeof value !== 'function') return value;
-      if (key !== 'onResponseStart') return value.bind(target);
       return (...args: readonly unknown[]) => {
-        const headers = args[2];
-        const date =
-          typeof headers === 'object' && headers !== null && 'date' in headers ? headers.date : undefined;
-        if (typeof date === 'string') clock.check(date, sentMs);
-        return Reflect.apply(value, target, args);
+        if (STARTS.has(key) && declines(args)) return true;
+        if (state === 'relayed') return Reflect.apply(value, target, args);
+        if (state === 'declined' && ENDS.has(key)) again?.();
+        return state === 'declined' && ERRORS.has(key) ? Reflect.apply(value, target, args) : true;
       };
     },
   });
+}
+
+/** Undici 7 gives the headers as an object after controller and status, version 6 as buffers after the status. */
+function answerOf([first, second, third]: readonly unknown[]) {
+  const isOfVersion6 = typeof first === 'number';
+  const [status, given] = isOfVersion6 ? [first, second] : [second, third];
+  const raw = isOfVersion6 && Array.isArray(given) ? given.map(String) : given;
+  return { status: Number(status), headers: isHeadersLike(raw) ? headerLinesOf(raw) : [] };
 }

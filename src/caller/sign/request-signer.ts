@@ -1,19 +1,20 @@
 /**
- * Signs requests: each gets a proof that is bound to exactly this request, and with transcript-v1 a passport that identifies the
+ * Signs requests: each gets a proof for exactly this request, and with transcript-v1 and dpop a passport that identifies the
  * caller. The CLI, `proofgate signer` and the Node SDK sign with it.
- * Source: docs/design/protocol.md "Passport", "Transcript", "HTTP Message Signatures".
+ * Source: docs/design/protocol.md "Passport", "Transcript", "HTTP Message Signatures", "DPoP".
  */
 import { type BodyDigest, contentSha256 } from '../../protocol/body-binding.ts';
 import { ClientError, type ClientErrorCode } from '../../protocol/client-error.ts';
+import { DPOP_PROOF_SECONDS } from '../../protocol/dpop-proof.ts';
 import { isMethod } from '../../protocol/identifiers.ts';
 import {
   DERIVED_KEY_PASSPORT_TTL_SECONDS,
   MAX_PROOF_TTL_SECONDS,
   MAX_TRANSCRIPT_BYTES,
 } from '../../protocol/limits.ts';
-import type { SignerFormat } from '../../protocol/proof-format.ts';
+import type { ProofFormat } from '../../protocol/proof-format.ts';
 import { newJti, type SigningKey, signTranscript } from '../../protocol/signing.ts';
-import type { SigningProfiles } from '../../protocol/signing-profile.ts';
+import type { RouteProfile, SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { Transcript } from '../../protocol/transcript.ts';
 import {
   AUTHORIZATION_HEADER,
@@ -24,8 +25,10 @@ import {
 import { type ProfileChoice, type SelectedProfile, selectAmongFiles } from '../profiles/select-profile.ts';
 import { parseRequestUrl, type RequestUrl } from '../request-url.ts';
 import { CredentialHeaders } from './credential-headers.ts';
+import { signWithDpop, withoutEarlierDpop } from './dpop.ts';
 import { signAsHttpMessage } from './http-message.ts';
 import { checkAuthorization, type RequestHeader, selectSignedHeaders } from './request-headers.ts';
+import { ServerNonces } from './server-nonces.ts';
 import { IdentityInUse, type SigningIdentity } from './signing-identity.ts';
 import { credentialsTooLarge, type PassportTimes } from './signing-passport.ts';
 
@@ -41,6 +44,8 @@ export interface RequestToSign {
   readonly signHeaders?: readonly string[];
   /** Default: the only profile that fits. */
   readonly choice?: ProfileChoice;
+  /** `DPoP-Nonce` of the server's last answer; with `dpop` only. Default: the one that {@link RequestSigner.readAnswer} kept. */
+  readonly dpopNonce?: string;
 }
 
 export interface SignedRequest {
@@ -73,7 +78,7 @@ export interface SignerOptions {
   /** For tests that need the same bytes each time. */
   readonly newJti?: () => string;
   /** Default: `transcript-v1`. */
-  readonly proof?: SignerFormat;
+  readonly proof?: ProofFormat;
   /** 1 to 300. A proof never outlives its passport. */
   readonly proofTtlSeconds?: number;
   /** 1 to 300; for passports that the key signs itself. */
@@ -81,8 +86,10 @@ export interface SignerOptions {
 }
 
 const DEFAULT_PROOF_TTL_SECONDS = 60;
+
 export class RequestSigner {
   readonly #options: Required<SignerOptions>;
+  readonly #nonces = new ServerNonces();
   #identity: IdentityInUse | undefined;
 
   /** @throws ClientError `ttl_out_of_range` */
@@ -113,6 +120,20 @@ export class RequestSigner {
     return this.#withIdentity(({ identity }) => findProfile(request, identity.files));
   }
 
+  /** Whether the proof of such a request covers its body, so that the body must be known before the request is sent. */
+  coversBody({ body }: Pick<RouteProfile, 'body'>): boolean {
+    return body === 'bound' && this.#options.proof !== 'dpop';
+  }
+
+  /**
+   * Keeps the nonce that the answer of a server gives for DPoP proofs.
+   * @param origin as in the signed request
+   * @returns whether the server denied the request for want of this nonce: sign and send it once more, never twice
+   */
+  readAnswer(origin: string, status: number, headers: readonly RequestHeader[]): boolean {
+    return this.#options.proof === 'dpop' && this.#nonces.learn(origin, status, headers);
+  }
+
   sign(request: RequestToSign): SignedRequest | SigningFailure {
     return this.#withIdentity((inUse) => this.#signAs(inUse, request));
   }
@@ -132,7 +153,9 @@ export class RequestSigner {
   #signAs(inUse: IdentityInUse, request: RequestToSign): SignedRequest {
     const found = findProfile(request, inUse.identity.files);
     const { profile, url } = found;
-    checkAuthorization(request.headers, profile.passportHeader);
+    const isDpop = this.#options.proof === 'dpop';
+    const headers = isDpop ? withoutEarlierDpop(request.headers) : request.headers;
+    checkAuthorization(headers, profile.passportHeader);
     const issuedAtSeconds = Math.floor(this.#options.nowMs() / 1000);
     const latestSeconds = Math.min(
       issuedAtSeconds + this.#options.proofTtlSeconds,
@@ -151,6 +174,7 @@ export class RequestSigner {
 
   #prove(inUse: IdentityInUse, request: RequestToSign, found: FoundProfile, times: PassportTimes): Proof {
     if (this.#options.proof === 'transcript-v1') return this.#signTranscript(inUse, request, found, times);
+    if (this.#options.proof === 'dpop') return this.#signDpop(inUse, request, found, times.issuedAtSeconds);
     const { key, passports } = inUse.identity;
     if (passports !== undefined) {
       throw new ClientError(
@@ -160,6 +184,29 @@ export class RequestSigner {
     }
     const terms = { jti: this.#options.newJti(), ...times };
     return { ...terms, ...signAsHttpMessage(request, found, key, terms) };
+  }
+
+  #signDpop(
+    inUse: IdentityInUse,
+    request: RequestToSign,
+    { profile, profiles, url }: FoundProfile,
+    issuedAtSeconds: number,
+  ): Proof {
+    const passport = inUse.passportFor(profiles, profile, issuedAtSeconds, this.#options);
+    const jti = this.#options.newJti();
+    const nonce = request.dpopNonce ?? this.#nonces.of(url.origin);
+    return {
+      headers: signWithDpop(
+        request,
+        { profile, url, passport, jti, issuedAtSeconds, nonce },
+        inUse.identity.key,
+      ),
+      jti,
+      keyId: passport.keyId,
+      signedHeaderNames: [],
+      issuedAtSeconds,
+      expiresAtSeconds: Math.min(issuedAtSeconds + DPOP_PROOF_SECONDS, passport.expiresAtSeconds),
+    };
   }
 
   #signTranscript(

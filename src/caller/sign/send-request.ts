@@ -1,6 +1,6 @@
 /**
  * Sends a signed request over HTTP/1.1 with exactly the signed target. It follows no redirect and never retries, because a
- * proof is valid for one request.
+ * proof is valid for one request: the caller signs again where a server asks for that.
  */
 import {
   type ClientRequest,

@@ -102,6 +102,6 @@ function requireEqual(claim: string, actual: string, expected: string): void {
 export function credentialsTooLarge(): ClientError {
   return new ClientError(
     'credentials_too_large',
-    'passport or proof is longer than 8 KiB: URL or headers are too long',
+    'passport or proof is longer than verifiers read: URL or headers are too long',
   );
 }

@@ -1,5 +1,9 @@
 /** `proofgate request`: signs and sends a request and shows the response, without exposing the passport to the user. */
 
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import type { SignedRequest } from '../../caller/sign/request-signer.ts';
+import type { RequestToSend, ResponseHead } from '../../caller/sign/send-request.ts';
 import { CliError } from '../../process/program/errors.ts';
 import {
   duration,
@@ -53,22 +57,29 @@ async function request(
   const { readCaFile } = await import('../../process/files/input-files.ts');
   const connectTo = parseConnectAddress(settings.connectTo);
   const caPem = await readCaFile(settings.caFile);
-  const { request, signed } = await signFromSettings(settings, positionals, context.env);
-  const { method, url } = signed;
-  const own = request.headers.filter(({ name }) => !signed.headers.replaces(name));
-  const headers = [...own, ...signed.headers.reveal()];
-  const message = {
+  const input = await signFromSettings(settings, positionals, context.env);
+  const startMs = performance.now();
+  const messageOf = ({ headers, method, url }: SignedRequest): RequestToSend => ({
     method,
     url,
-    headers,
-    body: request.body,
-    timeoutMs: settings.timeoutMs,
+    headers: [...input.request.headers.filter(({ name }) => !headers.replaces(name)), ...headers.reveal()],
+    body: input.request.body,
+    timeoutMs: Math.max(1, Math.ceil(settings.timeoutMs - (performance.now() - startMs))),
     caPem,
     connectTo,
-  };
+  });
+  const show = (head: ResponseHead, body: Readable, sentMs: number) =>
+    showAnswer(head, body, { output: context.output, include: settings.include, sentMs });
   const sentMs = Date.now();
-  const { failure } = await sendRequest(message, (head, body) =>
-    showAnswer(head, body, { output: context.output, include: settings.include, sentMs }),
-  );
+  const answer = await sendRequest(messageOf(input.signed), async (head, body) => {
+    const again = input.signAgain(head);
+    if (again === undefined) return { shown: await show(head, body, sentMs) };
+    await finished(body.resume());
+    return { again };
+  });
+  const { failure } =
+    answer.again === undefined
+      ? answer.shown
+      : await sendRequest(messageOf(answer.again), (head, body) => show(head, body, Date.now()));
   if (failure !== undefined) throw new CliError('refused', failure.code, failure.text);
 }

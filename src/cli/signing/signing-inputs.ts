@@ -10,6 +10,7 @@ import {
   type RequestToSign,
   type SignedRequest,
 } from '../../caller/sign/request-signer.ts';
+import type { ResponseHead } from '../../caller/sign/send-request.ts';
 import { readInputBytes, readStandardInput } from '../../process/files/input-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 import type { Environment } from '../../process/program/output.ts';
@@ -22,7 +23,7 @@ import {
   withDefault,
 } from '../../process/settings/settings.ts';
 import { ClientError } from '../../protocol/client-error.ts';
-import type { SignerFormat } from '../../protocol/proof-format.ts';
+import type { ProofFormat } from '../../protocol/proof-format.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { CallerValues, SigningCaller } from './signing-caller.ts';
@@ -56,6 +57,9 @@ export const SIGNING_SETTINGS = {
   ...CALLER_SETTINGS,
   ...BROKER_CALL_SETTINGS,
   proof: PROOF_SETTING,
+  dpopNonce: optional(
+    text('--dpop-nonce <nonce>', "DPoP-Nonce of the server's last answer, for --proof dpop"),
+  ),
   bodyFile: optional(text('--body-file <file>', 'body of the request; - reads standard input')),
   headers: list(text('--header <line>', 'header of the request, "Name: value"'), '\n'),
   signHeaders: list(text('--sign-header <name>', "header to sign beyond the route's")),
@@ -80,6 +84,8 @@ export interface SignedInput {
   /** The request with its body and parsed headers. */
   readonly request: RequestToSign & { readonly body: Buffer | undefined };
   readonly signed: SignedRequest;
+  /** Reads the answer; signs anew when the server denied the request for want of a DPoP nonce. */
+  readonly signAgain: (answer: ResponseHead) => SignedRequest | undefined;
 }
 
 /** @throws CliError, ClientError, EnrollError, BrokerError */
@@ -95,9 +101,14 @@ export async function signFromSettings(
   const { method, url } = positionals;
   const signAs = async (caller: SigningCaller): Promise<SignedInput> => {
     const body = await readBody(settings.bodyFile);
-    const request = { method, url, body, headers, signHeaders: settings.signHeaders, choice };
-    const signer = await signerFor(request, caller);
-    return { request, signed: signOnce(request, signer, { proof: settings.proof, ttlSeconds }) };
+    const { dpopNonce, signHeaders } = settings;
+    const request = { method, url, body, headers, signHeaders, choice, ...(dpopNonce && { dpopNonce }) };
+    const signer = requestSigner(await signerFor(request, caller), { proof: settings.proof, ttlSeconds });
+    const signed = signedBy(signer, request);
+    const { dpopNonce: _stale, ...withoutNonce } = request;
+    const signAgain = ({ headers: given, statusCode }: ResponseHead) =>
+      signer.readAnswer(signed.url.origin, statusCode, given) ? signedBy(signer, withoutNonce) : undefined;
+    return { request, signed, signAgain };
   };
   if (plan !== undefined) {
     const { withBrokerCaller } = await import('./broker-caller.ts');
@@ -130,19 +141,22 @@ export async function signerFor(
 }
 
 interface ProofTerms {
-  readonly proof: SignerFormat;
+  readonly proof: ProofFormat;
   /** Of proof and passport. */
   readonly ttlSeconds: number;
 }
 
-function signOnce(
-  request: RequestToSign,
+function requestSigner(
   { audience, brokerPassport, expiresAtMs, holderKey: key, profiles }: SelectedSigner,
   { proof, ttlSeconds }: ProofTerms,
-): SignedRequest {
+): RequestSigner {
   const signer = new RequestSigner({ proof, proofTtlSeconds: ttlSeconds, passportTtlSeconds: ttlSeconds });
   const passports = brokerPassport === undefined ? undefined : new Map([[audience, brokerPassport]]);
   signer.replaceIdentity({ key, files: [profiles], passports, expiresAtMs });
+  return signer;
+}
+
+function signedBy(signer: RequestSigner, request: RequestToSign): SignedRequest {
   const signed = signer.sign(request);
   if (signed.kind === 'signed') return signed;
   throw signed.code === 'identity_not_ready'

@@ -218,6 +218,8 @@ export class RequestHandler {
     switch (outcome.kind) {
       case 'completed':
         return outcome.status;
+      case 'declined':
+        throw new Error('the reverse proxy declines no answer');
       case 'client_gone':
         return 'gone';
       case 'upgraded':

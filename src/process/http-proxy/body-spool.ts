@@ -5,7 +5,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { HeldSpace } from '../request-body/body-space.ts';
 import { GrowingBuffer } from '../request-body/growing-buffer.ts';
 
@@ -72,11 +72,12 @@ export class BodySpool {
     return { kind: 'hashed', sha256: this.#hash.digest('base64url') };
   }
 
-  /** The same bytes for the upstream; undefined for an empty body. */
+  /** The same bytes for the upstream, each time; undefined for an empty body. */
   forUpstream(): Buffer | Readable | undefined {
     if (this.#lengthBytes === 0) return undefined;
     if (this.#file === undefined) return this.#memory.bytes();
-    this.#reading = this.#file.createReadStream({ start: 0, end: this.#lengthBytes - 1, autoClose: false });
+    // A stream of the file itself would close it when an answer ends the stream early, and the body could not be sent again.
+    this.#reading = Readable.from(readFile(this.#file, this.#lengthBytes), { objectMode: false });
     return this.#reading;
   }
 
@@ -85,8 +86,8 @@ export class BodySpool {
     this.#memory = new GrowingBuffer();
     const file = this.#file;
     this.#file = undefined;
-    // Node.js closes the file only after its streams.
     this.#reading?.destroy();
+    // Waits for a read that has begun.
     await file?.close().catch(() => undefined);
     this.#options.held.release();
   }
@@ -113,5 +114,15 @@ export class BodySpool {
       const { bytesWritten } = await file.write(chunk, offset);
       offset += bytesWritten;
     }
+  }
+}
+
+async function* readFile(file: FileHandle, lengthBytes: number): AsyncGenerator<Buffer> {
+  for (let offset = 0; offset < lengthBytes; ) {
+    const chunk = Buffer.allocUnsafe(Math.min(MEMORY_BYTES, lengthBytes - offset));
+    const { bytesRead } = await file.read(chunk, 0, chunk.length, offset);
+    if (bytesRead === 0) throw new SpoolError('the temporary file is shorter than the body');
+    offset += bytesRead;
+    yield chunk.subarray(0, bytesRead);
   }
 }

@@ -16,7 +16,9 @@ export type ForwardOutcome =
   | { readonly kind: 'failed'; readonly code: ProxyFaultCode }
   /** The response was interrupted after it had begun. */
   | { readonly kind: 'broken'; readonly code: ProxyFaultCode; readonly status: number }
-  | { readonly kind: 'client_gone' };
+  | { readonly kind: 'client_gone' }
+  /** {@link ForwardOptions.declines} took the answer; nothing has been sent to the client. */
+  | { readonly kind: 'declined' };
 
 export interface ForwardOptions {
   readonly pool: UpstreamPool;
@@ -28,6 +30,8 @@ export interface ForwardOptions {
   readonly withheld: ReadonlySet<string>;
   /** Further lines for the client, given those of the upstream. */
   readonly linesBeside?: (upstream: HeaderLines) => HeaderLines;
+  /** Whether the answer is not for the client. Called once, with status and headers. */
+  readonly declines?: (status: number, upstream: HeaderLines) => boolean;
   /** Maximum time to wait for a free connection, milliseconds. */
   readonly queueTimeoutMs: number;
   /** Maximum time that a client may leave sent data unread, milliseconds. */
@@ -82,11 +86,15 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
   onResponseStart(controller: UpstreamController, status: number): void {
     // Interim responses are for this hop only; the client gets its own.
     if (this.#isSettled || status < 200) return;
-    const { acceptsTrailers, linesBeside, response, withheld } = this.#options;
+    const { acceptsTrailers, declines, linesBeside, response, withheld } = this.#options;
     try {
       const { protocolVersion = '1.1' } = controller;
       const head = { status, protocolVersion, acceptsTrailers, withheld } as const;
       const upstream = linesOf(controller.rawHeaders);
+      if (declines?.(status, upstream)) {
+        this.#settle({ kind: 'declined' });
+        return;
+      }
       const lines = [...responseLines(upstream, head), ...(linesBeside?.(upstream) ?? [])];
       this.#status = status;
       response.begin(status, lines, acceptsTrailers);

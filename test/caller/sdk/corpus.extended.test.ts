@@ -8,7 +8,7 @@ import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { parseRequestUrl } from '../../../src/caller/request-url.ts';
 import { RequestSigner } from '../../../src/caller/sign/request-signer.ts';
-import { SIGNER_FORMATS, type SignerFormat } from '../../../src/protocol/proof-format.ts';
+import { PROOF_FORMATS, type ProofFormat, UNBOUND_PARTS } from '../../../src/protocol/proof-format.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file.ts';
 import { decide } from '../../../src/verifier/decision/decide.ts';
@@ -57,7 +57,8 @@ const content: BundleContent = {
   routes: ROUTES.map((each) => ({
     ...each,
     resource: 'orders',
-    accepted_proofs: [...SIGNER_FORMATS],
+    accepted_proofs: [...PROOF_FORMATS],
+    unbound: [...UNBOUND_PARTS],
     freshness_class: 'bounded' as const,
     max_staleness_seconds: 86_400,
   })),
@@ -88,13 +89,13 @@ const keyFile = writeEnrolledKey(folder, 'billing', {
 });
 
 let snapshot: Snapshot | undefined;
-const reference = new Map<SignerFormat, readonly SdkAnswer[]>();
+const reference = new Map<ProofFormat, readonly SdkAnswer[]>();
 beforeAll(async () => {
   snapshot = await compileBundle(content, { file: 'bundle', head: 'A'.repeat(43) });
-  for (const proof of SIGNER_FORMATS) reference.set(proof, signWithEngine(proof));
+  for (const proof of PROOF_FORMATS) reference.set(proof, signWithEngine(proof));
 });
 
-function signWithEngine(proof: SignerFormat): readonly SdkAnswer[] {
+function signWithEngine(proof: ProofFormat): readonly SdkAnswer[] {
   let current: SdkJob | undefined;
   const signer = new RequestSigner({
     proof,
@@ -173,15 +174,15 @@ function verdictsOn(answers: readonly SdkAnswer[]): ReadonlyMap<string, number> 
   return counts;
 }
 
-it.each(SIGNER_FORMATS)(
+it.each(PROOF_FORMATS)(
   `has requests of every kind, and the verifier accepts %s of the engine (seed ${SEED})`,
   (proof) => {
     const answers = reference.get(proof) ?? [];
     const codes = new Set(answers.flatMap(({ error }) => error ?? []));
+    // DPoP covers no headers.
+    const ofHeaders = proof === 'dpop' ? [] : ['header_invalid', 'header_missing', 'header_repeated'];
     expect([...codes].sort()).toEqual([
-      'header_invalid',
-      'header_missing',
-      'header_repeated',
+      ...ofHeaders,
       'method_invalid',
       'origin_not_allowed',
       'profile_not_found',
@@ -201,7 +202,7 @@ describe.each(SDK_DRIVERS.map((driver) => [driver.language, driver] as const))('
   }
   beforeAll(() => driver.prepare(), PREPARE_TIMEOUT_MS);
 
-  it.each(SIGNER_FORMATS)('makes the same headers and errors with %s', async (proof) => {
+  it.each(PROOF_FORMATS)('makes the same headers and errors with %s', async (proof) => {
     const expected = reference.get(proof) ?? [];
     const answers = await driver.sign(keyFile, jobs, proof);
     const differing = answers.filter((answer, i) => JSON.stringify(answer) !== JSON.stringify(expected[i]));

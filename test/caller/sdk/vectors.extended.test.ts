@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parseRequestUrl } from '../../../src/caller/request-url.ts';
 import { decodeBase64url } from '../../../src/protocol/base64url.ts';
+import { parsePassport } from '../../../src/protocol/passport.ts';
 import { pathOf } from '../../../src/protocol/request-target.ts';
 import { signingKeyOf } from '../../../src/protocol/signing.ts';
 import { verifySignature } from '../../../src/protocol/verify-signature.ts';
 import { writeBrokerKey, writeEnrolledKey } from '../../support/caller/key-files.ts';
 import { PREPARE_TIMEOUT_MS, SDK_DRIVERS } from '../../support/caller/sdk-drivers.ts';
-import { HTTP_MESSAGES, KEYS, SIGNING } from '../../support/protocol/published-vectors.ts';
-import type { HttpMessageVector, SigningVector } from '../../vectors/make/format.ts';
+import { DPOP, HTTP_MESSAGES, KEYS, SIGNING } from '../../support/protocol/published-vectors.ts';
+import type { DpopVector, HttpMessageVector, SigningVector } from '../../vectors/make/format.ts';
 import type { SdkJob } from './jobs.ts';
 
 interface TargetVectors {
@@ -88,6 +89,24 @@ function httpJobOf({ created, nonce, request }: HttpMessageVector): SdkJob {
   };
 }
 
+/** Signing input and signature of a JWS. */
+function partsOf(jws: string): readonly [string, string] {
+  const end = jws.lastIndexOf('.');
+  return [jws.slice(0, end), jws.slice(end + 1)];
+}
+
+/** A profile that fits the vector's request alone. */
+function dpopProfileOf({ auth_site, passport, request }: DpopVector) {
+  const claims = parsePassport(passport)?.claims;
+  if (claims === undefined) throw new Error('not a passport');
+  const { authority, method, scheme, target } = request;
+  const { origin } = parseRequestUrl(`${scheme}://${authority}${target}`);
+  const route = { route_id: 'r', audience: claims.audience, body: 'bound', signed_headers: [] };
+  const profile = { ...route, method, path_template: pathOf(target), origins: [origin] };
+  const { issuer, keyBinding: key_binding, subject, trustDomain: trust_domain } = claims;
+  return { auth_site, issuer, subject, trust_domain, key_binding, profiles: [profile] };
+}
+
 function signedAuthority({ transcript }: SigningVector): string {
   return /^authority=(.*)$/m.exec(transcript)?.[1] ?? '';
 }
@@ -137,6 +156,33 @@ describe.each(SDK_DRIVERS.map((driver) => [driver.language, driver] as const))('
       if (key.asymmetricKeyType === 'ed25519') expect(Signature).toBe(expected);
     },
   );
+
+  it.each(DPOP.map((vector) => [vector.name, vector] as const))('DPoP: %s', async (_name, vector) => {
+    const key = keyNamed(vector.holder_key);
+    const { issued_at, jti, nonce, passport, request } = vector;
+    const { authority, body_base64, headers: given, method, scheme, target } = request;
+    const url = `${scheme}://${authority}${target}`;
+    const keyFile = writeBrokerKey(folder, `dpop-${jti}`, {
+      key,
+      passports: [passport],
+      profileDocuments: [dpopProfileOf(vector)],
+    });
+    const job = { id: 1, method, url, headers: given, body_base64, now: issued_at, jti };
+    const [answer] = await driver.sign(
+      keyFile,
+      [nonce === undefined ? job : { ...job, dpop_nonce: nonce }],
+      'dpop',
+    );
+    const { DPoP = '', ...others } = Object.fromEntries(answer?.headers ?? []);
+    const { DPoP: expected, ...expectedOthers } = vector.headers;
+    expect([answer?.error, others]).toEqual([undefined, expectedOthers]);
+    const [input, signature] = partsOf(DPoP);
+    expect(input).toBe(partsOf(expected)[0]);
+    const bytes = decodeBase64url(signature) ?? Buffer.alloc(0);
+    expect(verifySignature(signingKeyOf(key).publicKey, Buffer.from(input), bytes)).toBe(true);
+    // ES256 signatures are different each time.
+    if (key.asymmetricKeyType === 'ed25519') expect(DPoP).toBe(expected);
+  });
 
   it('rejects what no verifier accepts as an HTTP message', async () => {
     const [vector] = HTTP_MESSAGES;

@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { SignerFormat } from '../../../src/protocol/proof-format.ts';
+import type { ProofFormat } from '../../../src/protocol/proof-format.ts';
 import type { SdkAnswer, SdkJob } from '../../caller/sdk/jobs.ts';
 
 export interface SdkDriver {
@@ -26,7 +26,7 @@ export interface SdkDriver {
   /** Compiles, where the language needs it; once. */
   prepare(): Promise<void>;
   /** @param keyFile with its state beside it @param proof default: transcript-v1 */
-  sign(keyFile: string, jobs: readonly SdkJob[], proof?: SignerFormat): Promise<readonly SdkAnswer[]>;
+  sign(keyFile: string, jobs: readonly SdkJob[], proof?: ProofFormat): Promise<readonly SdkAnswer[]>;
 }
 
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));

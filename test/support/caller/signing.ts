@@ -6,7 +6,7 @@ import {
   type SignedRequest,
 } from '../../../src/caller/sign/request-signer.ts';
 import { ClientError, type ClientErrorCode } from '../../../src/protocol/client-error.ts';
-import type { SignerFormat } from '../../../src/protocol/proof-format.ts';
+import type { ProofFormat } from '../../../src/protocol/proof-format.ts';
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import type { SigningProfiles } from '../../../src/protocol/signing-profile.ts';
 import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file.ts';
@@ -67,7 +67,7 @@ export interface Signer {
 export function signRequest(
   request: RequestToSign,
   signer: Signer,
-  proof: SignerFormat = 'transcript-v1',
+  proof: ProofFormat = 'transcript-v1',
 ): SignedRequest {
   const { brokerPassport, expiresAtMs, holderKey: key, nowSeconds, profiles, ttlSeconds } = signer;
   const audiences = profiles.profiles.map(({ audience }) => audience);

@@ -5,6 +5,7 @@ import { parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import type { BodyState } from '../../../src/verifier/decision/facts/request-facts.ts';
 import type {
   BundleVector,
+  DpopVector,
   Expected,
   HttpMessageVector,
   KeyVector,
@@ -21,6 +22,7 @@ export const FILE_NAMES = [
   'bundles.json',
   'signing.json',
   'http-message-signatures.json',
+  'dpop.json',
   'requests-allowed.json',
   'requests-denied.json',
   'replay.json',
@@ -52,6 +54,7 @@ export const SIGNING = (readVectors('signing.json') as { readonly signing: reado
 export const HTTP_MESSAGES = (
   readVectors('http-message-signatures.json') as { readonly http_messages: readonly HttpMessageVector[] }
 ).http_messages;
+export const DPOP = (readVectors('dpop.json') as { readonly dpop: readonly DpopVector[] }).dpop;
 export const ALLOWED = requestsOf('requests-allowed.json');
 export const DENIED = requestsOf('requests-denied.json');
 export const REPLAY = (readVectors('replay.json') as { readonly replay: readonly ReplayVector[] }).replay;

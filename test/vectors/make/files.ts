@@ -3,6 +3,7 @@
 import { TABLE } from '../../support/cases/table.ts';
 import { ALL_TEST_KEYS } from '../../support/fixtures/test-keys.ts';
 import { bundleVectors } from './bundle-vectors.ts';
+import { dpopVectors } from './dpop-vectors.ts';
 import { type KeyVector, VECTOR_FORMAT } from './format.ts';
 import { httpMessageVectors } from './http-message-vectors.ts';
 import { RECEIPT_KEY, receiptVectors } from './receipt-vectors.ts';
@@ -28,6 +29,7 @@ export function vectorFiles(): ReadonlyMap<string, string> {
         httpMessageVectors(),
       ),
     ],
+    ['dpop.json', fileOf('dpop', 'From a passport and a request to the headers of RFC 9449.', dpopVectors())],
     ['signing.json', fileOf('signing', 'From keys and a request to the three headers.', signingVectors())],
     [
       'requests-allowed.json',

@@ -157,4 +157,22 @@ export interface HttpMessageVector {
   };
 }
 
+/** From a passport and a request to the headers of DPoP (RFC 9449), byte for byte where the key is Ed25519. */
+export interface DpopVector {
+  readonly name: string;
+  /** Name of the key of passport and proof. */
+  readonly holder_key: string;
+  readonly auth_site: string;
+  /** Compact JWS. */
+  readonly passport: string;
+  readonly request: SigningVector['request'];
+  readonly jti: string;
+  readonly issued_at: number;
+  /** Of the server, if it gave one. */
+  readonly nonce?: string;
+  readonly proof_header: string;
+  readonly proof_claims: string;
+  readonly headers: { readonly Authorization: string; readonly DPoP: string };
+}
+
 export const VECTOR_FORMAT = 'proofgate.vectors/v1';

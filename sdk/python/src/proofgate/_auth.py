@@ -16,6 +16,7 @@ from ._attempts import (
     trace_sending_async,
 )
 from ._denial import ClockCheck, denial_of
+from ._dpop import nonce_for_gone_body, without_earlier_dpop
 from ._http_signature import covers_digest
 from ._request_url import normalize_authority
 from ._signer import SignedRequest, Signer, is_credential, without_credentials
@@ -64,6 +65,7 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
     def sync_auth_flow(
         self, request: "httpx.Request"
     ) -> "Generator[httpx.Request, httpx.Response, None]":
+        is_repeated = False
         while True:
             if self._wants_body(request):
                 request.read()
@@ -72,13 +74,20 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
             trace_sending(request, self._redirect_check(url))
             sent_at = time.time()
             response = yield request
-            if not self._is_unsigned_denial(response, sent_at, url):
+            if self._asks_for_nonce(response) and not is_repeated:
+                is_repeated = True
+                if not isinstance(request.stream, httpx.ByteStream):
+                    raise nonce_for_gone_body()
+            elif self._is_unsigned_denial(response, sent_at, url):
+                is_repeated = False
+            else:
                 return
             request = response.request
 
     async def async_auth_flow(
         self, request: "httpx.Request"
     ) -> "AsyncGenerator[httpx.Request, httpx.Response]":
+        is_repeated = False
         while True:
             if self._wants_body(request):
                 await request.aread()
@@ -87,7 +96,13 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
             trace_sending_async(request, self._redirect_check(url))
             sent_at = time.time()
             response = yield request
-            if not self._is_unsigned_denial(response, sent_at, url):
+            if self._asks_for_nonce(response) and not is_repeated:
+                is_repeated = True
+                if not isinstance(request.stream, httpx.ByteStream):
+                    raise nonce_for_gone_body()
+            elif self._is_unsigned_denial(response, sent_at, url):
+                is_repeated = False
+            else:
                 return
             request = response.request
 
@@ -130,6 +145,13 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
             )
         self._signer.binds_body(method, url)
 
+    def _asks_for_nonce(self, response: "httpx.Response") -> bool:
+        """Also keeps the nonces of answers that were redirects. Whether the last request is to be repeated for one."""
+        for answer in (*response.history, response):
+            headers = answer.headers.multi_items()
+            asks = self._signer._read_answer(_url_of(answer.request), answer.status_code, headers)
+        return asks and isinstance(response.request.headers, _SignedHeaders)
+
     def _is_unsigned_denial(self, response: "httpx.Response", sent_at: float, signed_url: str) -> bool:
         self._clock.check(response, sent_at)
         request = response.request
@@ -169,26 +191,46 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
 
         request.headers = signed_for_each_attempt(request.headers, credentials, self._signer._proof_header)
 
-    def _on_response(self, response: Any, sent_at: float, options: Any, copied: Any) -> Any:
+    def _on_response(
+        self, response: Any, sent_at: float, options: Any, copied: Any, is_repeated: bool = False
+    ) -> Any:
         """`copied` is the request of which requests makes that of a redirect."""
         self._clock.check(response, sent_at)
         request = response.request
         is_signed = self._signer._proof_header in request.headers
+        url = f"{_origin_of(request.url)}{request.path_url}"
+        asks = self._signer._read_answer(url, response.status_code, response.headers.items())
+        if asks and is_signed and not is_repeated:
+            response.close()
+            return self._send_again(response, sent_at, options, copied, is_repeated=True)
         if response.is_redirect:
             self._remove_proof(request.headers)
             self._check_redirect(response, copied)
         if is_signed or response.status_code != 401 or denial_of(response) is None:
             return response
         response.close()
-        again = request.copy()
+        return self._send_again(response, sent_at, options, copied)
+
+    def _send_again(
+        self, response: Any, sent_at: float, options: Any, copied: Any, is_repeated: bool = False
+    ) -> Any:
+        again = response.request.copy()
+        if is_repeated:
+            self._remove_proof(again.headers)
+        if not _is_rewound(again):
+            raise nonce_for_gone_body() if is_repeated else _not_replayable()
         self._sign_requests(again)
         answer = response.connection.send(again, **options)
         answer.request = again
         answer.history.append(response)
-        return self._on_response(answer, sent_at, options, copied)
+        return self._on_response(answer, sent_at, options, copied, is_repeated)
 
     def _remove_proof(self, headers: Any) -> None:
         _remove_credentials(headers)
+        if self._signer._proof_header == "dpop":
+            own = {name for name, _ in without_earlier_dpop(_texts(headers.items()))}
+            for name in [name for name in headers if name not in own]:
+                del headers[name]
         if self._signer._proof_header != "signature-input":
             return
         covers = covers_digest(headers.pop("signature-input", ""))
@@ -278,6 +320,18 @@ def _replayable_body(request: Any) -> Body:
     except (AttributeError, TypeError, OSError, ValueError):
         raise _not_replayable() from None
     return BodyDigest(digest.digest(), length)
+
+
+def _is_rewound(request: Any) -> bool:
+    """Whether a body that was sent can be sent again. It is read again only for proofs that cover it."""
+    body, start = request.body, getattr(request, "_body_position", None)
+    if body is None or isinstance(body, (bytes, bytearray, str)):
+        return True
+    try:
+        body.seek(start)
+    except (AttributeError, TypeError, OSError, ValueError):
+        return False
+    return True
 
 
 def _not_replayable() -> SigningError:

@@ -45,11 +45,11 @@ class Passport:
 def make_passport(key: SigningKey, key_id: str, claims: Dict[str, Any]) -> str:
     """A compact JWS, signed by the key itself."""
     header = {"typ": _TYPE, "alg": key.algorithm, "kid": key_id}
-    signing_input = f"{_encode(header)}.{_encode(claims)}"
+    signing_input = f"{encode_json(header)}.{encode_json(claims)}"
     return f"{signing_input}.{encode_base64url(key.sign(signing_input.encode('ascii')))}"
 
 
-def _encode(value: Dict[str, Any]) -> str:
+def encode_json(value: Dict[str, Any]) -> str:
     return encode_base64url(json.dumps(value, separators=(",", ":")).encode("ascii"))
 
 

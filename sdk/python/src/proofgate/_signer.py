@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
+from ._dpop import ServerNonces, check_dpop_request, sign_dpop, without_earlier_dpop
 from ._files import Identity, fingerprint_of, key_expired, read_identity
 from ._http_signature import Terms, sign_http_message
 from ._passport import Passport, make_passport, parse_passport
@@ -72,13 +73,21 @@ class SignedRequest:
     key_id: str
 
 
+# A header that each signed request of the format has, and that no other request of the signer may have.
+_PROOF_HEADERS = {
+    "transcript-v1": "x-proofgate-signature",
+    "http-message-signatures": "signature-input",
+    "dpop": "dpop",
+}
+
+
 class Signer:
     """Signs with a key file and the state beside it, and follows both when they are replaced.
 
     `profile_file` is a signing profile in JSON, for a key without an enrollment. `profile` names the
     profile where several fit. `sign_headers` are header names to sign beyond those of the route.
-    `proof` is the format, "transcript-v1" or "http-message-signatures" (RFC 9421, without a passport); the route must
-    accept it.
+    `proof` is the format, "transcript-v1", "http-message-signatures" (RFC 9421, without a passport) or "dpop" (RFC 9449,
+    which covers neither query, headers nor body); the route must accept it.
     """
 
     def __init__(
@@ -90,11 +99,11 @@ class Signer:
         sign_headers: Sequence[str] = (),
         proof: str = "transcript-v1",
     ) -> None:
-        if proof not in ("transcript-v1", "http-message-signatures"):
-            raise ValueError('proof is "transcript-v1" or "http-message-signatures"')
+        if proof not in _PROOF_HEADERS:
+            raise ValueError(f"proof is one of {', '.join(_PROOF_HEADERS)}")
         self._proof = proof
-        # A header that each signed request has, and that no other request of the signer may have.
-        self._proof_header = "x-proofgate-signature" if proof == "transcript-v1" else "signature-input"
+        self._proof_header = _PROOF_HEADERS[proof]
+        self._nonces = ServerNonces()
         self._key_file = os.fspath(key_file)
         self._profile_file = None if profile_file is None else os.fspath(profile_file)
         self._profile = profile
@@ -110,21 +119,28 @@ class Signer:
         return f"<Signer {self._key_file!r} {self._loaded.identity.key.thumbprint}>"
 
     def sign(
-        self, method: str, url: str, *, headers: Headers = (), body: "Union[Body, str]" = None
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Headers = (),
+        body: "Union[Body, str]" = None,
+        dpop_nonce: Optional[str] = None,
     ) -> SignedRequest:
         """Signs one request. Its target must be sent as it is in `url`, byte for byte. Text is sent as UTF-8.
 
+        `dpop_nonce` is the `DPoP-Nonce` of the server's last answer, with "dpop"; None means the last that Auth got.
         Raises SigningError.
         """
         parsed, selected = self._select(method, url)
         given = list(headers.items() if isinstance(headers, Mapping) else headers)
         content = body.encode("utf-8") if isinstance(body, str) else body
-        return self._sign(method, parsed, selected, given, content)
+        return self._sign(method, parsed, selected, given, content, dpop_nonce)
 
     def binds_body(self, method: str, url: str) -> bool:
         """Whether the request's body must be known in order to sign it. Raises SigningError."""
         _, (_, _, route) = self._select(method, url)
-        return route.body == "bound"
+        return route.body == "bound" and self._proof != "dpop"
 
     def signs_for(self, method: str, url: str) -> bool:
         """Whether a profile fits the request."""
@@ -150,9 +166,12 @@ class Signer:
         selected: "Tuple[_Loaded, Profiles, RouteProfile]",
         headers: List[Header],
         body: Body,
+        dpop_nonce: Optional[str],
     ) -> SignedRequest:
         loaded, profiles, route = selected
         headers = without_credentials(headers)
+        if self._proof == "dpop":
+            headers = without_earlier_dpop(headers)
         if not route.has_own_authorization and any(n.lower() == "authorization" for n, _ in headers):
             raise SigningError(
                 "header_reserved",
@@ -162,6 +181,12 @@ class Signer:
             return self._sign_http_message(method, url, selected, headers, body)
         now, jti = int(self._now()), self._new_jti()
         passport = loaded.passport_for(profiles, route, now, self._new_jti)
+        if self._proof == "dpop":
+            nonce = self._nonces.of(url.origin) if dpop_nonce is None else dpop_nonce
+            check_dpop_request(route, headers, self._sign_headers, nonce)
+            credential_lines = sign_dpop(loaded.identity.key, passport.jws, method, url, jti, now, nonce)
+            secret = tuple((name, Secret(value)) for name, value in credential_lines)
+            return SignedRequest(secret, url.origin + url.target, jti, route.route_id, passport.key_id)
         signed_headers = select_signed_headers(headers, route, self._sign_headers)
         coordinates = profiles.coordinates
         lines = (
@@ -225,6 +250,10 @@ class Signer:
         secret = tuple((name, Secret(value)) for name, value in lines)
         key_id = profiles.coordinates.key_id or ""
         return SignedRequest(secret, url.origin + url.target, terms.nonce, route.route_id, key_id)
+
+    def _read_answer(self, url: str, status: int, headers: Iterable[Header]) -> bool:
+        """Keeps the nonce of an answer. Whether the server denied the request for want of it: repeat it once."""
+        return self._proof == "dpop" and self._nonces.learn(parse_request_url(url).origin, status, headers)
 
     def _current(self) -> "_Loaded":
         if time.monotonic() - self._checked_at >= _RELOAD_SECONDS and self._lock.acquire(False):

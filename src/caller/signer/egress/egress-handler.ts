@@ -7,7 +7,7 @@ import type {
   HeaderLines,
 } from '../../../process/http-proxy/client-exchange.ts';
 import { ExchangeRunner } from '../../../process/http-proxy/exchange-runner.ts';
-import { type ForwardOutcome, forward } from '../../../process/http-proxy/forward.ts';
+import { type ForwardOptions, type ForwardOutcome, forward } from '../../../process/http-proxy/forward.ts';
 import type { ProblemResponse } from '../../../process/http-proxy/problem.ts';
 import { type ProxyFaultCode, problemOfProxyFault } from '../../../process/http-proxy/proxy-faults.ts';
 import { receiveBody } from '../../../process/http-proxy/receive-body.ts';
@@ -48,7 +48,7 @@ export interface EgressRoute extends UpstreamRoute {
 
 export interface EgressParts {
   readonly routes: readonly EgressRoute[];
-  readonly signer: Pick<RequestSigner, 'profileFor' | 'sign'>;
+  readonly signer: Pick<RequestSigner, 'profileFor' | 'readAnswer' | 'sign'>;
   /** How to handle a request without a profile. After an error of the key or the signer, it is always refused. */
   readonly unsigned: 'deny' | 'pass';
   readonly limits: EgressLimits;
@@ -154,22 +154,34 @@ export class EgressHandler {
   ): Promise<Served> {
     const { onPassed, onSigned, signer } = this.#parts;
     const lines = outgoingLines(request, destination.route.origin.authority);
-    const signed = signer.sign({
+    const toSign = {
       method: request.method,
       url: urlOf(destination),
       headers: signableHeaders(lines, spool?.lengthBytes ?? 0),
       body: spool && signedBodyOf(spool),
-    });
-    if (signed.kind === 'failed') {
-      if (!this.#mayPass(signed)) return this.#refuseSigning(response, signed);
-      onPassed(request.method);
-      return this.#answer(response, await this.#send({ request, response }, destination, lines, spool));
+    };
+    for (let isRepeated = false; ; isRepeated = true) {
+      const signed = signer.sign(toSign);
+      if (signed.kind === 'failed') {
+        if (!this.#mayPass(signed)) return this.#refuseSigning(response, signed);
+        onPassed(request.method);
+        return this.#answer(response, await this.#send({ request, response }, destination, lines, spool));
+      }
+      const withProof = withCredentials(lines, signed.headers);
+      if (headersTooLarge(withProof)) return this.#refuseSigning(response, HEADERS_TOO_LARGE);
+      const outcome = await this.#send(
+        { request, response },
+        destination,
+        withProof,
+        spool,
+        (status, upstream) => {
+          const answered = upstream.map(([name, value]) => ({ name, value }));
+          return signer.readAnswer(signed.url.origin, status, answered) && !isRepeated;
+        },
+      );
+      onSigned(signed, outcome);
+      if (outcome.kind !== 'declined') return this.#answer(response, outcome);
     }
-    const withProof = withCredentials(lines, signed.headers);
-    if (headersTooLarge(withProof)) return this.#refuseSigning(response, HEADERS_TOO_LARGE);
-    const outcome = await this.#send({ request, response }, destination, withProof, spool);
-    onSigned(signed, outcome);
-    return this.#answer(response, outcome);
   }
 
   #clockLines(upstream: HeaderLines, sentMs: number): HeaderLines {
@@ -185,6 +197,7 @@ export class EgressHandler {
     { route, target }: Destination<EgressRoute>,
     lines: HeaderLines,
     spool: BodySpool | undefined,
+    declines: ForwardOptions['declines'] = () => false,
   ): Promise<ForwardOutcome> {
     const { limits, nowMs = Date.now } = this.#parts;
     const { idleTimeoutMs, queueTimeoutMs } = limits;
@@ -202,6 +215,7 @@ export class EgressHandler {
       },
       acceptsTrailers: request.protocolVersion === '2.0' || acceptsTrailers(lines),
       withheld: OWN_HEADERS,
+      declines,
       linesBeside: (upstream) => this.#clockLines(upstream, sentMs),
       queueTimeoutMs,
       idleTimeoutMs,
@@ -215,6 +229,8 @@ export class EgressHandler {
         return outcome.status;
       case 'client_gone':
         return 'gone';
+      case 'declined':
+        throw new Error('a request that was not signed again');
       case 'upgraded':
         // An upstream must not upgrade a request that asked for no upgrade.
         outcome.socket.destroy();

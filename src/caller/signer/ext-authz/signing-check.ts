@@ -1,5 +1,5 @@
 /**
- * Signs for an egress Envoy: an allowed answer adds the proof to the request, and with transcript-v1 a passport.
+ * Signs for an egress Envoy: an allowed answer adds the proof to the request, and with transcript-v1 and dpop a passport.
  * Source: docs/operate/signer.md "Behind an egress Envoy".
  */
 
@@ -11,6 +11,7 @@ import type { RouteProfile } from '../../../protocol/signing-profile.ts';
 import {
   AUTHORIZATION_HEADER,
   CONTENT_DIGEST_HEADER,
+  DPOP_HEADER,
   HTTP_SIGNATURE_HEADER,
   HTTP_SIGNATURE_INPUT_HEADER,
   hasPassportScheme,
@@ -22,7 +23,7 @@ import { HEADERS_TOO_LARGE, headersTooLarge } from '../header-size.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 
 export interface SigningCheckOptions {
-  readonly signer: Pick<RequestSigner, 'profileFor' | 'sign'>;
+  readonly signer: Pick<RequestSigner, 'coversBody' | 'profileFor' | 'sign'>;
   /** How to handle a request without a profile. After an error of the key or the signer, it is always refused. */
   readonly unsigned: 'deny' | 'pass';
   readonly onSigned: (signed: SignedRequest) => void;
@@ -73,7 +74,7 @@ function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Out
   }
   if (isPassport(facts.headers) && !isOnlyPassport(facts.headers)) return refused(OTHER_CREDENTIALS);
   const { profile } = found;
-  if (profile.body === 'bound' && facts.body.kind === 'unknown') return refused(BODY_UNAVAILABLE);
+  if (signer.coversBody(profile) && facts.body.kind === 'unknown') return refused(BODY_UNAVAILABLE);
   const signed = signer.sign({
     method: facts.method,
     url: `${found.url.origin}${target}`,
@@ -98,6 +99,7 @@ const HEADERS_OF_PROOFS = [
   HTTP_SIGNATURE_HEADER,
   HTTP_SIGNATURE_INPUT_HEADER,
   CONTENT_DIGEST_HEADER,
+  DPOP_HEADER,
   'content-type',
 ];
 

@@ -1,6 +1,7 @@
 /** Body of `POST /v1/proofs`: the request to sign. Source: docs/operate/signer.md "Signing API". */
 import { hash } from 'node:crypto';
 import { isBase64urlOf32Bytes } from '../../../protocol/base64url.ts';
+import { isDpopNonce } from '../../../protocol/dpop-proof.ts';
 import { isIdentifier } from '../../../protocol/identifiers.ts';
 import { ObjectReader, textThat } from '../../../protocol/object-reader.ts';
 import { parseStrictJson, StrictJsonError } from '../../../protocol/strict-json.ts';
@@ -12,7 +13,7 @@ export class ProofRequestError extends Error {
   override readonly name = 'ProofRequestError';
 }
 
-const MEMBERS = ['method', 'url', 'headers', 'body_sha256', 'route_id'];
+const MEMBERS = ['method', 'url', 'headers', 'body_sha256', 'route_id', 'dpop_nonce'];
 const MAX_HEADERS = 32;
 const SHA256_OF_NOTHING = hash('sha256', '', 'base64url');
 
@@ -25,6 +26,7 @@ export function parseProofRequest(text: string): RequestToSign {
   const headers = root.optional('headers', isHeaders, `a list of at most ${MAX_HEADERS} [name, value]`) ?? [];
   const sha256 = root.optional('body_sha256', textThat(isBase64urlOf32Bytes), 'a SHA-256 in base64url');
   const routeId = root.optional('route_id', isIdentifier, 'a route ID');
+  const dpopNonce = root.optional('dpop_nonce', textThat(isDpopNonce), 'a DPoP nonce');
   return {
     method: root.required('method', isText, 'a method'),
     url: root.required('url', isText, 'a URL'),
@@ -32,6 +34,7 @@ export function parseProofRequest(text: string): RequestToSign {
     signHeaders: headers.map(([name]) => name),
     // Whether a body is bound depends only on whether it is empty.
     body: sha256 === undefined ? undefined : { sha256, byteLength: sha256 === SHA256_OF_NOTHING ? 0 : 1 },
+    ...(dpopNonce === undefined ? {} : { dpopNonce }),
     ...(routeId === undefined ? {} : { choice: { kind: 'route_id', routeId } }),
   };
 }

@@ -16,10 +16,10 @@ for await (const line of createInterface({ input: process.stdin })) {
   process.stdout.write(`${JSON.stringify({ id: job.id, ...(await answerTo(job)) })}\n`);
 }
 
-async function answerTo({ body_base64, headers, method, url }) {
+async function answerTo({ body_base64, dpop_nonce, headers, method, url }) {
   const body = body_base64 === null ? undefined : Buffer.from(body_base64, 'base64');
   try {
-    const signed = await signer.sign({ method, url, headers, body });
+    const signed = await signer.sign({ method, url, headers, body, dpopNonce: dpop_nonce });
     const transcript = Buffer.from(signed['X-Proofgate-Transcript'] ?? '', 'base64url');
     return { headers: Object.entries(signed), transcript_base64: transcript.toString('base64') };
   } catch (error) {

@@ -25,6 +25,7 @@ def answer(signer: Signer, job: dict) -> dict:
             job["url"],
             headers=[(name, value) for name, value in job["headers"]],
             body=None if body is None else base64.b64decode(body),
+            dpop_nonce=job.get("dpop_nonce"),
         )
     except SigningError as error:
         return {"id": job["id"], "headers": [], "transcript_base64": "", "error": error.code}

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Agent, interceptors, request } from 'undici';
 import { Signer } from '../../../../src/caller/sdk/index.ts';
-import { SIGNER_FORMATS } from '../../../../src/protocol/proof-format.ts';
+import { PROOF_FORMATS } from '../../../../src/protocol/proof-format.ts';
 import { writeUpstreamKey } from './upstream-key.ts';
 import { FAULTS, Upstream } from './upstreams.ts';
 
@@ -46,9 +46,15 @@ const byInterceptor: Send = async (method) => {
 };
 
 describe.each([
-  ['fetch', byFetch],
-  ['the interceptor, with retries', byInterceptor],
-])('%s', (_name, send) => {
+  ['fetch', 'transcript-v1', byFetch],
+  ['fetch', 'dpop', byFetch],
+  ['the interceptor, with retries', 'transcript-v1', byInterceptor],
+  ['the interceptor, with retries', 'dpop', byInterceptor],
+] as const)('%s, %s', (_name, proof, send) => {
+  beforeAll(async () => {
+    signer = await Signer.open({ keyFile, proof });
+  });
+
   it.each(FAULTS.flatMap((fault) => METHODS.map((method) => [method, ...fault] as const)))(
     '%s, and the upstream %s',
     async (method, _what, fault) => {
@@ -63,7 +69,7 @@ describe.each([
   );
 });
 
-it.each(SIGNER_FORMATS)(
+it.each(PROOF_FORMATS)(
   'fetch signs the repetition after a 421 anew, with the same body: %s',
   async (proof) => {
     upstream.arrived.length = 0;
@@ -75,7 +81,8 @@ it.each(SIGNER_FORMATS)(
     expect(answer.status).toBe(200);
     expect(upstream.arrived.map(({ body }) => body)).toEqual(['abc', 'abc']);
     const [first, second] = upstream.arrived.map(({ transcript }) => transcript);
-    expect(first?.get('content-sha256')).toMatch(/.{43}/);
+    if (proof !== 'dpop') expect(first?.get('content-sha256')).toMatch(/.{43}/);
+    expect(first?.get('jti')).toBeDefined();
     expect(first?.get('content-sha256')).toBe(second?.get('content-sha256'));
     expect(first?.get('jti')).not.toBe(second?.get('jti'));
   },

@@ -2,6 +2,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type Socket } from 'node:net';
+import { parseDpopProof } from '../../../../src/protocol/dpop-proof.ts';
 
 export type Behaviour =
   | { readonly kind: 'answer'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }
@@ -22,7 +23,7 @@ export const FAULTS: readonly (readonly [string, Behaviour])[] = [
 export interface Arrived {
   readonly line: string;
   readonly body: string;
-  /** Undefined without a proof. Of an HTTP message `jti` and `content-sha256`, as its fields have them. */
+  /** Undefined without a proof. Of an HTTP message `jti` and `content-sha256`, as its fields have them; of DPoP `jti`. */
   readonly transcript: ReadonlyMap<string, string> | undefined;
 }
 
@@ -97,6 +98,8 @@ function httpMessageOf(head: string): ReadonlyMap<string, string> | undefined {
     const [line, ...more] = head.split('\r\n').filter((each) => each.toLowerCase().startsWith(`${name}: `));
     return more.length === 0 ? line?.slice(name.length + 2) : undefined;
   };
+  const proof = parseDpopProof(only('dpop') ?? '');
+  if (proof !== undefined) return new Map([['jti', proof.jti]]);
   const jti = /;nonce="([^"]+)"/.exec(only('signature-input') ?? '')?.[1];
   if (jti === undefined || only('signature') === undefined) return undefined;
   return new Map([

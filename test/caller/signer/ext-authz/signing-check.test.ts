@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import { RequestSigner } from '../../../../src/caller/sign/request-signer.ts';
 import { checkResponseOf } from '../../../../src/caller/signer/ext-authz/signing-check.ts';
 import type { HttpRequest } from '../../../../src/process/ext-authz/request-messages.ts';
-import type { SignerFormat } from '../../../../src/protocol/proof-format.ts';
+import type { ProofFormat } from '../../../../src/protocol/proof-format.ts';
 import { parseTranscript } from '../../../../src/protocol/transcript.ts';
 import { newEd25519Key, profilesOf, routeDocument } from '../../../support/caller/signing.ts';
 
@@ -30,7 +30,7 @@ const PROFILES = profilesOf(
   }),
 );
 
-function signerWith(ready = true, proof: SignerFormat = 'transcript-v1') {
+function signerWith(ready = true, proof: ProofFormat = 'transcript-v1') {
   const signer = new RequestSigner({ proof });
   if (ready) signer.replaceIdentity({ key: newEd25519Key(), files: [PROFILES], passports: undefined });
   return signer;
@@ -54,7 +54,7 @@ function httpOf({
 
 function check(
   http: HttpRequest,
-  { ready = true, unsigned = 'deny' as 'deny' | 'pass', proof = 'transcript-v1' as SignerFormat } = {},
+  { ready = true, unsigned = 'deny' as 'deny' | 'pass', proof = 'transcript-v1' as ProofFormat } = {},
 ) {
   const refusals: string[] = [];
   const response = checkResponseOf(
@@ -180,6 +180,23 @@ describe('an allowed check', () => {
     expect(Object.keys(again.added).sort()).toEqual(['content-digest', 'signature', 'signature-input']);
     expect([again.removed, again.added.signature === first.added.signature]).toEqual([RESENDING, false]);
     expect(sign([['signature', 'keyId="app"']]).refusal).toBe('header_reserved');
+  });
+
+  it('may add a DPoP proof, which covers no body, in place of that of an earlier attempt', () => {
+    const sign = (lines: Lines) =>
+      check(httpOf({ method: 'POST', path: '/v1/orders', lines: [['x-tenant', 'a'], ...lines] }), {
+        proof: 'dpop',
+      });
+    const first = sign([]);
+    expect(first.added).toEqual({
+      authorization: expect.stringMatching(/^DPoP ey/),
+      dpop: expect.stringMatching(/^ey/),
+    });
+    const again = sign(Object.entries(first.added));
+    expect([again.removed, Object.keys(again.added)]).toEqual([RESENDING, ['authorization', 'dpop']]);
+    expect(again.added.dpop).not.toBe(first.added.dpop);
+    expect(sign([['dpop', 'ey.ey.AA']]).refusal).toBe('header_reserved');
+    expect(sign([['authorization', 'DPoP ey.ey.AA']]).refusal).toBe('header_reserved');
   });
 
   it("signs the application's own Authorization, and leaves it", () => {

@@ -12,6 +12,7 @@ import {
   type SignerSettings,
 } from '../../../../src/caller/signer/program/signer-settings.ts';
 import { settingValues } from '../../../../src/process/settings/settings.ts';
+import { parseDpopProof } from '../../../../src/protocol/dpop-proof.ts';
 import { isJsonObject, parseStrictJson } from '../../../../src/protocol/strict-json.ts';
 import { parseTranscript } from '../../../../src/protocol/transcript.ts';
 import { writeEnrolledKey } from '../../../support/caller/enrolled-key.ts';
@@ -150,6 +151,19 @@ describe('the signing API', () => {
         Signature: expect.stringMatching(/^sig=:.*:$/),
       },
     ]);
+  });
+
+  it('returns a DPoP proof with the nonce that the client got', async () => {
+    await enroll();
+    const { addresses } = await start({ proof: 'dpop' });
+    const asked = { ...PROOF_REQUEST, headers: [], dpop_nonce: 'n-1' };
+    const { body, status } = await ask(addresses.api_listen ?? '', asked);
+    expect(status).toBe(200);
+    const { Authorization, DPoP } = body.headers as { readonly [name: string]: string };
+    expect(Authorization).toMatch(/^DPoP ey/);
+    expect(parseDpopProof(DPoP ?? '')).toMatchObject({ method: 'POST', nonce: 'n-1' });
+    const answer = await ask(addresses.api_listen ?? '', { ...asked, dpop_nonce: 'n 1' });
+    expect([answer.status, answer.body.type]).toEqual([400, 'urn:proofgate:fault:request_invalid']);
   });
 
   it('answers the request of docs/operate/signer.md', async () => {

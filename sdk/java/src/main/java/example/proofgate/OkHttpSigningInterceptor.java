@@ -5,12 +5,14 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import okhttp3.Authenticator;
 import okhttp3.HttpUrl;
 import okhttp3.Interceptor;
 import okhttp3.MediaType;
 import okhttp3.Request;
 import okhttp3.RequestBody;
 import okhttp3.Response;
+import okhttp3.Route;
 import okio.Buffer;
 import okio.BufferedSink;
 import okio.HashingSink;
@@ -20,9 +22,9 @@ import okio.Okio;
  * Signs every attempt of OkHttp 4 or later:
  * {@code new OkHttpClient.Builder().addNetworkInterceptor(new OkHttpSigningInterceptor(signer))}. OkHttp asks network
  * interceptors again when it repeats a request or follows a redirect, so that each gets a proof of its own. Add it as the
- * last one. OkHttp asks none for WebSockets: give those the headers of {@link Signer#sign}.
+ * last one. With {@link Proof#DPOP} it is the {@code authenticator} too, which repeats a request for a nonce. OkHttp asks none for WebSockets: give those the headers of {@link Signer#sign}.
  */
-public final class OkHttpSigningInterceptor implements Interceptor {
+public final class OkHttpSigningInterceptor implements Interceptor, Authenticator {
     private final Signer signer;
     private final Follow follow;
 
@@ -65,20 +67,41 @@ public final class OkHttpSigningInterceptor implements Interceptor {
         ExactUri.requireHost(choice.url(), request.headers().toMultimap());
         Request.Builder copy = request.newBuilder();
         BodyDigest digest = BodyDigest.NONE;
-        if (choice.route().bindsBody() && request.body() != null) {
+        if (signer.coversBody(choice) && request.body() != null) {
             RequestBody body = replayable(request.body());
             digest = digestOf(body);
             copy.method(request.method(), body);
         }
-        Map<String, List<String>> own = Credentials.without(request.headers().toMultimap());
+        Map<String, List<String>> own = signer.withoutCredentials(request.headers().toMultimap());
         for (String name : request.headers().names()) {
             if (!own.containsKey(Syntax.lowerAscii(name))) copy.removeHeader(name);
         }
         signer.sign(choice, own, digest).forEach(copy::header);
         Response response = chain.proceed(copy.build());
         signer.clocks().check(response.header("Date"), sentAt(response));
+        asksForNonce(choice, response);
         // Without credentials.
         return response.newBuilder().request(request).build();
+    }
+
+    /**
+     * Repeats a request once when the server asks for a DPoP nonce: {@code authenticator(interceptor)}.
+     *
+     * @throws SigningException when the body can be sent only once
+     */
+    @Override
+    public Request authenticate(Route route, Response response) throws IOException {
+        Request request = response.request();
+        Signer.Choice choice = signer.choose(request.method(), urlOf(request.url()));
+        Response earlier = response.priorResponse();
+        if ((earlier != null && asksForNonce(choice, earlier)) || !asksForNonce(choice, response)) return null;
+        if (request.body() != null && request.body().isOneShot()) throw Dpop.nonceForGoneBody();
+        return request;
+    }
+
+    private boolean asksForNonce(Signer.Choice choice, Response response) {
+        return signer.readAnswer(
+            choice, response.code(), response.headers("DPoP-Nonce"), response.headers("WWW-Authenticate"));
     }
 
     /** A redirect of SAME_ORIGIN never leaves the origin of the call. */

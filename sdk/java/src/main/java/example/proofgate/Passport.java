@@ -51,11 +51,11 @@ record Passport(
         return signingInput + "." + Syntax.encodeBase64url(signature);
     }
 
-    private static String quoted(String visible) {
+    static String quoted(String visible) {
         return '"' + visible.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
     }
 
-    private static String encoded(String json) {
+    static String encoded(String json) {
         return Syntax.encodeBase64url(json.getBytes(StandardCharsets.US_ASCII));
     }
 

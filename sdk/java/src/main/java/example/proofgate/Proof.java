@@ -5,5 +5,7 @@ public enum Proof {
     /** A passport and a transcript. */
     TRANSCRIPT_V1,
     /** RFC 9421, without a passport: for a key with a key ID, not for one with passports of a broker. */
-    HTTP_MESSAGE_SIGNATURES
+    HTTP_MESSAGE_SIGNATURES,
+    /** RFC 9449, with a passport. It covers neither query, headers nor body. */
+    DPOP
 }

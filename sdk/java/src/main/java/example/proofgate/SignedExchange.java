@@ -3,6 +3,7 @@ package example.proofgate;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
+import java.net.http.HttpHeaders;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublisher;
 import java.net.http.HttpRequest.BodyPublishers;
@@ -28,6 +29,8 @@ final class SignedExchange<T> {
     private volatile HttpRequest request;
     private volatile CompletableFuture<?> sending;
     private int attempts;
+    /** Whether the request was repeated for a nonce. */
+    private boolean isRepeated;
     private int redirects;
 
     SignedExchange(
@@ -69,7 +72,7 @@ final class SignedExchange<T> {
             Signer.Choice choice = signer.choose(request.method(), uri.toString());
             ExactUri.requireHost(choice.url(), request.headers().map());
             BodyPublisher given = request.bodyPublisher().orElse(BodyPublishers.noBody());
-            if (!choice.route().bindsBody() || given.contentLength() == 0) {
+            if (!signer.coversBody(choice) || given.contentLength() == 0) {
                 send(uri, choice, BodyDigest.NONE, given);
                 return;
             }
@@ -89,7 +92,7 @@ final class SignedExchange<T> {
     }
 
     private void send(URI uri, Signer.Choice choice, BodyDigest digest, BodyPublisher publisher) throws IOException {
-        var own = Credentials.without(request.headers().map());
+        var own = signer.withoutCredentials(request.headers().map());
         SignedRequest signed = signer.sign(choice, own, digest);
         OneAttempt once = new OneAttempt(publisher);
         HttpRequest.Builder copy = HttpRequest.newBuilder(request, (name, value) -> own.containsKey(name))
@@ -98,18 +101,21 @@ final class SignedExchange<T> {
         signed.forEach(copy::setHeader);
         byte[][] problem = {new byte[0]};
         Instant sentAt = Instant.now();
-        CompletableFuture<HttpResponse<T>> answer = base.sendAsync(copy.build(), info -> subscriber(info, problem));
+        CompletableFuture<HttpResponse<T>> answer = base.sendAsync(copy.build(), info -> subscriber(choice, info, problem));
         sending = answer;
         if (result.isCancelled()) answer.cancel(true);
         answer.whenComplete((response, error) -> run(() -> {
-            if (error == null) answered(response, problem[0], sentAt);
+            if (error == null) answered(choice, response, problem[0], sentAt);
             else if (once.wasRepeated() && ++attempts < MAX_ATTEMPTS) attempt();
             else if (once.wasRepeated()) throw new IOException(MAX_ATTEMPTS + " connections ended without an answer");
             else result.completeExceptionally(error instanceof CompletionException ? error.getCause() : error);
         }));
     }
 
-    private HttpResponse.BodySubscriber<T> subscriber(HttpResponse.ResponseInfo info, byte[][] problem) {
+    private HttpResponse.BodySubscriber<T> subscriber(
+        Signer.Choice choice, HttpResponse.ResponseInfo info, byte[][] problem) {
+        if (asksForNonce(choice, info.statusCode(), info.headers()) && !isRepeated)
+            return HttpResponse.BodySubscribers.replacing(null);
         if (isFollowed(info.statusCode(), info.headers().firstValue("Location").isPresent()))
             return HttpResponse.BodySubscribers.replacing(null);
         HttpResponse.BodySubscriber<T> callers = handler.apply(info);
@@ -117,18 +123,31 @@ final class SignedExchange<T> {
         return isDenial ? new DenialBody<>(callers, bytes -> problem[0] = bytes) : callers;
     }
 
+    private boolean asksForNonce(Signer.Choice choice, int status, HttpHeaders headers) {
+        return signer.readAnswer(choice, status, headers.allValues("DPoP-Nonce"), headers.allValues("WWW-Authenticate"));
+    }
+
     private boolean isFollowed(int status, boolean hasLocation) {
         return follow != Follow.NEVER && hasLocation && REDIRECTS.contains(status) && redirects < MAX_REDIRECTS;
     }
 
-    private void answered(HttpResponse<T> response, byte[] problem, Instant sentAt) throws SigningException {
+    private void answered(Signer.Choice choice, HttpResponse<T> response, byte[] problem, Instant sentAt)
+        throws SigningException {
         signer.clocks().check(response.headers().firstValue("Date").orElse(null), sentAt);
+        if (asksForNonce(choice, response.statusCode(), response.headers()) && !isRepeated) {
+            // A stream's length is unknown, and its bytes may be gone.
+            if (request.bodyPublisher().map(BodyPublisher::contentLength).orElse(0L) < 0) throw Dpop.nonceForGoneBody();
+            isRepeated = true;
+            attempt();
+            return;
+        }
         String location = response.headers().firstValue("Location").orElse(null);
         if (!isFollowed(response.statusCode(), location != null)) {
             result.complete(new SignedResponse<>(response, request, problem, sentAt));
             return;
         }
         redirects++;
+        isRepeated = false;
         request = redirected(response.statusCode(), location);
         attempt();
     }

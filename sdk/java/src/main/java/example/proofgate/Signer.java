@@ -33,6 +33,7 @@ public final class Signer {
     private final Proof proof;
     private final Consumer<String> warn;
     private final Clocks clocks;
+    private final Dpop dpop = new Dpop();
     private final ReentrantLock reloading = new ReentrantLock();
     private List<KeyFiles.Version> versions;
     private volatile Loaded loaded;
@@ -132,7 +133,19 @@ public final class Signer {
      */
     public SignedRequest sign(String method, String url, Map<String, ? extends Collection<String>> headers, byte[] body)
         throws SigningException {
-        return sign(choose(method, url), headers, BodyDigest.of(body));
+        return sign(method, url, headers, body, null);
+    }
+
+    /**
+     * Signs as the other method, with a nonce for {@link Proof#DPOP}.
+     *
+     * @param dpopNonce {@code DPoP-Nonce} of the server's last answer; null for the last that a client of this signer got
+     * @throws SigningException when the request cannot be signed
+     */
+    public SignedRequest sign(
+        String method, String url, Map<String, ? extends Collection<String>> headers, byte[] body, String dpopNonce)
+        throws SigningException {
+        return sign(choose(method, url), headers, BodyDigest.of(body), dpopNonce);
     }
 
     /**
@@ -141,7 +154,7 @@ public final class Signer {
      * @throws SigningException when no profile fits
      */
     public boolean bindsBody(String method, String url) throws SigningException {
-        return choose(method, url).route().bindsBody();
+        return coversBody(choose(method, url));
     }
 
     /** Shows the key file and the thumbprint of the key. */
@@ -166,11 +179,32 @@ public final class Signer {
         return new Choice(current, found.profiles(), found.route(), method, parsed);
     }
 
-    /** Each format writes the credentials from the same facts. */
+    boolean coversBody(Choice choice) {
+        return choice.route().bindsBody() && proof != Proof.DPOP;
+    }
+
+    /** Leaves what belongs to the application. */
+    Map<String, List<String>> withoutCredentials(Map<String, ? extends Collection<String>> headers) {
+        Map<String, List<String>> own = Credentials.without(headers);
+        return proof == Proof.DPOP ? Dpop.withoutEarlier(own) : own;
+    }
+
+    /** Keeps the DPoP nonce of an answer. Returns whether the server denied the request for want of it: repeat it once. */
+    boolean readAnswer(Choice choice, int status, List<String> nonces, List<String> challenges) {
+        return proof == Proof.DPOP && dpop.learn(choice.url().origin(), status, nonces, challenges);
+    }
+
     SignedRequest sign(Choice choice, Map<String, ? extends Collection<String>> headers, BodyDigest body)
         throws SigningException {
+        return sign(choice, headers, body, null);
+    }
+
+    /** Each format writes the credentials from the same facts. */
+    private SignedRequest sign(
+        Choice choice, Map<String, ? extends Collection<String>> headers, BodyDigest body, String dpopNonce)
+        throws SigningException {
         RouteProfile route = choice.route();
-        Map<String, List<String>> own = Credentials.without(headers);
+        Map<String, List<String>> own = withoutCredentials(headers);
         boolean hasAuthorization =
             own.keySet().stream().anyMatch(name -> Syntax.lowerAscii(name).equals("authorization"));
         if (hasAuthorization && !route.hasOwnAuthorization()) {
@@ -179,9 +213,15 @@ public final class Signer {
         }
         long now = clock.instant().getEpochSecond();
         String jti = newJti.get();
-        Map<String, String> credentials = proof == Proof.HTTP_MESSAGE_SIGNATURES
-            ? HttpMessage.credentials(choice, own, signHeaders, body, now, jti)
-            : transcript(choice, own, body, now, jti);
+        Map<String, String> credentials = switch (proof) {
+            case HTTP_MESSAGE_SIGNATURES -> HttpMessage.credentials(choice, own, signHeaders, body, now, jti);
+            case DPOP -> {
+                String nonce = dpopNonce == null ? dpop.nonceOf(choice.url().origin()) : dpopNonce;
+                Passport passport = choice.loaded().passportFor(choice, now, newJti);
+                yield Dpop.credentials(choice, passport, own, signHeaders, now, jti, nonce);
+            }
+            case TRANSCRIPT_V1 -> transcript(choice, own, body, now, jti);
+        };
         return new SignedRequest(credentials, choice.url().origin() + choice.url().target(), route.routeId(), jti);
     }
 

@@ -48,13 +48,18 @@ public final class SpringSigningInterceptor implements ClientHttpRequestIntercep
         request.getHeaders().forEach(given::put);
         Signer.Choice choice = signer.choose(request.getMethod().name(), uri.toString());
         ExactUri.requireHost(choice.url(), given);
-        HttpHeaders headers = new HttpHeaders();
-        Credentials.without(given).forEach(headers::addAll);
-        signer.sign(choice, given, BodyDigest.of(body)).forEach(headers::set);
-        Instant sentAt = Instant.now();
-        ClientHttpResponse response = execution.execute(new Signed(request, uri, headers), body);
-        signer.clocks().check(response.getHeaders().getFirst("Date"), sentAt);
-        return response;
+        for (boolean isRepeated = false;; isRepeated = true) {
+            HttpHeaders headers = new HttpHeaders();
+            signer.withoutCredentials(given).forEach(headers::addAll);
+            signer.sign(choice, given, BodyDigest.of(body)).forEach(headers::set);
+            Instant sentAt = Instant.now();
+            ClientHttpResponse response = execution.execute(new Signed(request, uri, headers), body);
+            signer.clocks().check(response.getHeaders().getFirst("Date"), sentAt);
+            boolean asks = signer.readAnswer(choice, response.getStatusCode().value(),
+                response.getHeaders().getOrEmpty("DPoP-Nonce"), response.getHeaders().getOrEmpty("WWW-Authenticate"));
+            if (!asks || isRepeated) return response;
+            response.close();
+        }
     }
 
     private static final class Signed extends HttpRequestWrapper {

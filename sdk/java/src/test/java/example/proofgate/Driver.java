@@ -46,7 +46,7 @@ final class Driver {
         String body = (String) job.get("body_base64");
         try {
             SignedRequest signed = signer.sign((String) job.get("method"), (String) job.get("url"), headers,
-                body == null ? null : Base64.getDecoder().decode(body));
+                body == null ? null : Base64.getDecoder().decode(body), (String) job.get("dpop_nonce"));
             List<String> credentials = new ArrayList<>();
             Map<String, String> byName = new HashMap<>();
             signed.forEach((name, value) -> {

@@ -130,6 +130,25 @@ final class SignerTest {
         same("file_is_directory", codeOf(() -> Signer.open(Path.of("/"))));
     }
 
+    void keepsANonceOfEachOrigin() {
+        record Answer(int status, String challenge, List<String> nonces, boolean asks, String kept) {}
+        String asks = "Passport, DPoP error=\"use_dpop_nonce\", algs=\"ES256\"";
+        Dpop dpop = new Dpop();
+        for (Answer each : List.of(
+            new Answer(200, "", List.of("n-1"), false, "n-1"),
+            new Answer(401, asks, List.of("n-2"), true, "n-2"),
+            new Answer(403, asks, List.of("n-3"), false, "n-3"),
+            new Answer(401, "DPoP error=\"invalid_token\"", List.of("n-4"), false, "n-4"),
+            new Answer(401, asks, List.of(), false, "n-4"),
+            new Answer(401, asks, List.of("n-5", "n-6"), false, "n-4"),
+            new Answer(401, asks, List.of("n \"5\""), false, "n-4"))) {
+            same(each.asks, dpop.learn("https://a.example", each.status, each.nonces, List.of(each.challenge)));
+            same(each.kept, dpop.nonceOf("https://a.example"));
+        }
+        for (int i = 0; i < 256; i++) dpop.learn("https://" + i + ".example", 200, List.of("n"), List.of());
+        same(null, dpop.nonceOf("https://a.example"));
+    }
+
     void signsWithAProfileFile() throws Exception {
         Path keyFile = Fixture.newFolder().resolve("key.pem");
         Fixture.writeSecret(keyFile, Fixture.newKeyPem());

@@ -32,11 +32,13 @@ final class Upstream implements AutoCloseable {
         }
 
         String signature() {
+            if (headers.containsKey("dpop")) return header("dpop");
             return header(headers.containsKey("signature") ? "signature" : "x-proofgate-signature");
         }
 
-        /** Of an HTTP message that verifies, the same lines as far as it says them. */
+        /** Of an HTTP message that verifies and of a DPoP proof, the same lines as far as they say them. */
         Map<String, String> transcript() {
+            if (headers.containsKey("dpop")) return dpop();
             if (headers.containsKey("signature-input")) return httpMessage();
             Map<String, String> lines = new HashMap<>();
             byte[] text = Syntax.decodeBase64url(header("x-proofgate-transcript") + "").orElse(new byte[0]);
@@ -44,6 +46,23 @@ final class Upstream implements AutoCloseable {
                 if (line.contains("=")) lines.put(line.substring(0, line.indexOf('=')), line.substring(line.indexOf('=') + 1));
             }
             return lines;
+        }
+
+        /** The proof covers neither query nor body. */
+        private Map<String, String> dpop() {
+            try {
+                byte[] text = Syntax.decodeBase64url(header("dpop").split("\\.")[1]).orElseThrow();
+                Map<?, ?> claims = (Map<?, ?>) StrictJson.parse(text);
+                boolean isForUrl = claims.get("htu").equals("http://" + header("host") + target.split("\\?", 2)[0]);
+                boolean isForToken =
+                    claims.get("ath").equals(Syntax.sha256Base64url(header("authorization").substring("DPoP ".length())));
+                if (!isForUrl || !isForToken) return Map.of();
+                String content = body.length > 0 || method.equals("POST") ? Syntax.encodeBase64url(Syntax.sha256(body)) : "-";
+                return Map.of("method", (String) claims.get("htm"), "target", target, "authority", header("host"),
+                    "jti", (String) claims.get("jti"), "content-sha256", content, "route-id", "other");
+            } catch (StrictJson.Invalid notJson) {
+                return Map.of();
+            }
         }
 
         private Map<String, String> httpMessage() {
