@@ -109,6 +109,14 @@ it('a new key of the server counts, and a withdrawn one does not', async () => {
   expect(await kids()).toEqual([next.kid]);
 });
 
+it('a blocked caller is denied before its token ends', async () => {
+  const caller = ['--site', SITE_ID, '--issuer', server.issuer, '--subject', 'sub:orders'];
+  await site.stage.ctl('block-caller', ...caller);
+  await awaitOutcome(server.signer, 'invalid_request_proof/subject_blocked 401');
+  await site.stage.ctl('unblock-caller', ...caller);
+  await awaitOutcome(server.signer, ALLOWED);
+});
+
 it('a removed server has no callers', async () => {
   const found = await site.stage.ctl('get', 'oauth-issuers', server.issuer, '--site', SITE_ID);
   expect(found).toMatchObject({ issuer: server.issuer, published: true });
