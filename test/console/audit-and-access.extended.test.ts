@@ -157,6 +157,19 @@ test('a site shows its brokers, with their pinned keys', async () => {
   }
 });
 
+test('a site shows its OAuth issuers, also before their keys are fetched', async () => {
+  const issuer = 'https://login.example';
+  const api = await stage.control.api();
+  const path = `/v1/sites/${SITE_ID}/oauth-issuers/${encodeURIComponent(issuer)}`;
+  await api.put(path, { body: { definition: { trust_domain: 'people.example' } } });
+  await api.close();
+  await page.goto(`${stage.url}/sites/${SITE_ID}/clients?view=oauth-issuers`);
+  const row = page.getByRole('row').filter({ hasText: issuer });
+  for (const shown of ['people.example', 'no keys: tokens rejected']) {
+    await row.getByText(shown, { exact: true }).waitFor();
+  }
+});
+
 async function sessionOf(token: string): Promise<{ readonly roles?: unknown; readonly code?: unknown }> {
   const headers = { authorization: `Bearer ${token}` };
   const answer = await fetch(`${stage.control.controlUrl}/v1/session`, { headers });

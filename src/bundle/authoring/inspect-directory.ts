@@ -53,6 +53,7 @@ export interface BundleSummary {
   readonly counts: {
     readonly routes: number;
     readonly issuers: number;
+    readonly oauthIssuers: number;
     readonly clients: number;
     readonly derivedKeys: number;
     readonly revokedKeys: number;
@@ -180,6 +181,7 @@ function countsOf({ bundle, clients, derivedKeys }: SiteContent): BundleSummary[
   return {
     routes: bundle.routes.length,
     issuers: bundle.issuers?.length ?? 0,
+    oauthIssuers: bundle.oauth_issuers?.length ?? 0,
     clients: clients.size,
     derivedKeys: derivedKeys.size,
     revokedKeys,

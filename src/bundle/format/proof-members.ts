@@ -38,6 +38,7 @@ function kept(route: JsonObject, isKnown: IsKnown): JsonObject {
     accepted_proofs: formats,
     unbound: _unbound,
     dpop_nonce: _nonce,
+    oauth_revocation: _revocation,
     ...others
   } = route as JsonObject & {
     readonly accepted_proofs?: readonly ProofFormat[];
@@ -47,4 +48,14 @@ function kept(route: JsonObject, isKnown: IsKnown): JsonObject {
   if (known.includes('dpop')) return { ...route, accepted_proofs: known };
   if (known.length > 0) return { ...others, accepted_proofs: known };
   return acceptsTranscripts({ accepted_proofs: formats }) ? others : { ...others, ...DENIES_ALL };
+}
+
+/** The content with those of `oauth_issuers` that have keys, if verifiers know the member. */
+export function keepOAuthIssuers<C extends JsonObject>(content: C, isKnown: () => boolean): C {
+  const { oauth_issuers: issuers, ...others } = content;
+  if (!Array.isArray(issuers)) return content;
+  const keyed: readonly unknown[] = issuers.filter(
+    (issuer) => isJsonObject(issuer) && Array.isArray(issuer.keys) && issuer.keys.length > 0,
+  );
+  return (keyed.length > 0 && isKnown() ? { ...content, oauth_issuers: keyed } : others) as C;
 }

@@ -28,7 +28,7 @@ import {
   SUBJECT_PREFIX_PATTERN,
 } from './patterns.ts';
 
-const MAX_KEYS_PER_ISSUER = 64;
+export const MAX_KEYS_PER_ISSUER = 64;
 const MAX_SOURCES_PER_ROUTE = 1000;
 const MAX_ALLOWED_VALUES = 1000;
 

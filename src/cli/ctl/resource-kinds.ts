@@ -86,6 +86,11 @@ export const KINDS: { readonly [kind: string]: Kind } = {
     oneOfTrustDomain: '/v1/sites/{site_id}/brokers/{issuer}/{trust_domain}',
     needsSite: 'always',
   }),
+  'oauth-issuers': listed(
+    '/v1/sites/{site_id}/oauth-issuers',
+    ['issuer', 'trust_domain', 'published', 'fetched_at', 'failure'],
+    { one: '/v1/sites/{site_id}/oauth-issuers/{issuer}', needsSite: 'always' },
+  ),
   sources: listed('/v1/sites/{site_id}/sources', ['source_id', 'display_name', 'states', 'waiting_for'], {
     one: '/v1/sources/{source_id}',
     needsSite: 'list',
@@ -179,6 +184,7 @@ export const KINDS_OF: { readonly [C in 'get' | 'delete' | 'rename']: readonly s
     'clients',
     'routes',
     'brokers',
+    'oauth-issuers',
     'role-grants',
     'access-tokens',
     'sessions',

@@ -261,7 +261,7 @@ function BlockCaller() {
     {
       name: 'issuer',
       label: 'Issuer of its passport, exactly',
-      description: "The issuer URL of the site, or a broker's.",
+      description: 'The issuer URL of the site, or that of a broker or an OAuth issuer.',
       suggestions: [issuer_url],
     },
     {

@@ -1,15 +1,17 @@
-/** Clients with their grants, routes and brokers, and the pages about who may call what. */
+/** Clients with their grants, routes, brokers and OAuth issuers, and the pages about who may call what. */
 import { Page } from '../parts/page';
 import { type View, Views } from '../parts/views';
 import { Brokers } from './brokers';
 import { Callers } from './callers';
 import { GrantMatrix } from './grant-matrix';
+import { OAuthIssuers } from './oauth-issuers';
 import { Routes } from './routes';
 
 const VIEWS: readonly View[] = [
   { name: 'grants', title: 'Clients and grants', show: () => <GrantMatrix /> },
   { name: 'routes', title: 'Routes', show: () => <Routes /> },
   { name: 'brokers', title: 'Brokers', show: () => <Brokers /> },
+  { name: 'oauth-issuers', title: 'OAuth issuers', show: () => <OAuthIssuers /> },
   { name: 'callers', title: 'Who may call?', show: () => <Callers /> },
 ];
 

@@ -111,9 +111,10 @@ function rejectFaulty({ subject }: CallerName): void {
 async function rejectUnknownIssuer(tx: Transaction, siteId: string, { issuer }: CallerName): Promise<void> {
   const { issuerUrl } = requireRow(await tx.sites.find(siteId));
   if (issuer === issuerUrl || (await tx.brokers.ofIssuer(siteId, issuer)).length > 0) return;
+  if ((await tx.oauthIssuers.find(siteId, issuer)) !== undefined) return;
   throw new ApiProblem(
     'reference_unknown',
-    'issuer: neither a broker of the Auth Site nor its own issuer URL',
+    'issuer: neither a broker nor an OAuth issuer of the Auth Site, nor its own issuer URL',
   );
 }
 

@@ -16,7 +16,9 @@ import { MAX_SHOWN_TARGETS } from './vocabulary.ts';
 
 /** Names a caller: the issuer with exactly one of the others. Body of a new block, and query of its removal. */
 export const CALLER_NAME = {
-  issuer: identifier("The passport's iss, exactly: the Auth Site's issuer URL or a broker."),
+  issuer: identifier(
+    "The iss of passport or access token, exactly: the Auth Site's issuer URL, a broker or an OAuth issuer.",
+  ),
   subject: Type.Optional(identifier("The passport's sub, exactly. Either this or holder_thumbprint.")),
   holder_thumbprint: Type.Optional(
     Type.String({

@@ -15,6 +15,7 @@ import {
 } from '../../process/http-service/members-contract.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import { NEW_SITE } from './hierarchy-contract.ts';
+import { OAUTH_ISSUER_DEFINITION } from './oauth-issuers-contract.ts';
 import { BROKER_DEFINITION, GRANT, NEW_CLIENT, ROUTE_DEFINITION, ROUTE_SOURCES } from './routes-contract.ts';
 import { ENROLLMENT_POLICY_CREATION, SOURCE_ACTIVATION, SOURCE_CREATION } from './sources-contract.ts';
 import { MAX_SOURCE_REVISION } from './vocabulary.ts';
@@ -65,6 +66,11 @@ const BROKER = object(
   'keys are pinned when the broker is created, and never changed by a declaration.',
 );
 
+const OAUTH_ISSUER = object(
+  { issuer: identifier('iss of the access tokens that it signs.'), ...OAUTH_ISSUER_DEFINITION.properties },
+  'DeclaredOAuthIssuer',
+);
+
 const SOURCE = object(
   {
     name: sourceName,
@@ -98,6 +104,7 @@ export const SITE_DECLARATION = object(
       { additionalProperties: false },
     ),
     brokers: Type.Optional(Type.Array(BROKER, { maxItems: MAX_ISSUERS })),
+    oauth_issuers: Type.Optional(Type.Array(OAUTH_ISSUER, { maxItems: MAX_ISSUERS })),
     clients: Type.Optional(Type.Array(CLIENT, { maxItems: MAX_CLIENTS })),
     routes: Type.Optional(Type.Array(ROUTE, { maxItems: MAX_ROUTES })),
     sources: Type.Optional(Type.Array(SOURCE, { maxItems: MAX_SOURCES })),
@@ -114,6 +121,7 @@ export const SITE_DECLARATION = object(
 
 export type SiteDeclaration = Static<typeof SITE_DECLARATION>;
 export type DeclaredBroker = Static<typeof BROKER>;
+export type DeclaredOAuthIssuer = Static<typeof OAUTH_ISSUER>;
 export type DeclaredClient = Static<typeof CLIENT>;
 export type DeclaredRoute = Static<typeof ROUTE>;
 export type DeclaredSource = Static<typeof SOURCE>;
@@ -126,7 +134,7 @@ export const DECLARATION_QUERY = {
   prune: Type.Optional(
     Type.Enum(['true', 'false'], {
       description:
-        'true: remove brokers, clients, routes, sources and enrollment policies that the declaration does not name.',
+        'true: remove brokers, OAuth issuers, clients, routes, sources and enrollment policies that the declaration does not name.',
     }),
   ),
   contents: Type.Optional(
@@ -142,6 +150,7 @@ const MEMBER_KINDS = [
   'fleet',
   'site',
   'broker',
+  'oauth_issuer',
   'client',
   'grant',
   'route',

@@ -19,12 +19,7 @@ import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { OBSERVATION_END } from './hierarchy-contract.ts';
 
-/** Control publishes no authorization servers yet, so no route needs `oauth_revocation`. */
-const {
-  route_id: _routeId,
-  oauth_revocation: _revocation,
-  ...routeMembers
-} = BUNDLE_CONTENT.properties.routes.items.properties;
+const { route_id: _routeId, ...routeMembers } = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;
 const sourcesList = BUNDLE_CONTENT.properties.route_sources.items.properties.allowed_sources;
 

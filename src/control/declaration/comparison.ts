@@ -219,6 +219,7 @@ function tagOf(current: CurrentSite): string {
   const text = JSON.stringify([
     [environmentId ?? null, fleetId ?? null, site?.uid ?? null, site?.version ?? null],
     rows(current.brokers),
+    rows(current.oauthIssuers),
     rows(current.clients),
     [...current.grants].map(([client, grants]) => [
       client,

@@ -27,6 +27,8 @@ export interface CurrentSite {
   readonly site: RowOf<'site'> | undefined;
   /** By {@link brokerName}. */
   readonly brokers: ReadonlyMap<string, RowOf<'broker'>>;
+  /** By issuer. */
+  readonly oauthIssuers: ReadonlyMap<string, RowOf<'oauthIssuer'>>;
   /** By client_id. */
   readonly clients: ReadonlyMap<string, RowOf<'client'>>;
   /** By client_id, then by resource. */
@@ -74,6 +76,7 @@ export async function readCurrentSite(tx: Transaction, declaration: SiteDeclarat
     brokers: byName(await tx.brokers.list({ siteId }, EVERYTHING), (row) =>
       brokerName(row.issuer, row.trustDomain),
     ),
+    oauthIssuers: byName(await tx.oauthIssuers.list({ siteId }, EVERYTHING), ({ issuer }) => issuer),
     clients: byName(await tx.clients.list({ siteId }, EVERYTHING), ({ clientId }) => clientId),
     grants,
     routes: byName(await tx.routes.list({ siteId }, EVERYTHING), ({ routeId }) => routeId),

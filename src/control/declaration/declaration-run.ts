@@ -7,6 +7,7 @@ import type { Access } from '../../protocol/access.ts';
 import { Brokers } from '../configuration/brokers.ts';
 import { type ClientReplacement, Clients, type GrantReplacement, Grants } from '../configuration/clients.ts';
 import { Environments, Fleets } from '../configuration/environments.ts';
+import { OAuthIssuers } from '../configuration/oauth-issuers.ts';
 import {
   type RouteReplacement,
   RouteSources,
@@ -23,6 +24,7 @@ import type {
   SiteDeclaration,
 } from '../contract/declaration-contract.ts';
 import type { SiteChange } from '../contract/hierarchy-contract.ts';
+import type { OAuthIssuerDefinition } from '../contract/oauth-issuers-contract.ts';
 import type {
   AllowedSources,
   BrokerReplacement,
@@ -136,6 +138,11 @@ export class DeclarationRun {
   putBroker(issuer: string, trustDomain: string, version: number | undefined, body: BrokerReplacement) {
     const name = { siteId: this.#siteId, issuer, trustDomain };
     return this.#services.brokers.put(this.#operation, name, version, body);
+  }
+
+  putOAuthIssuer(issuer: string, version: number | undefined, definition: OAuthIssuerDefinition) {
+    const name = { siteId: this.#siteId, issuer };
+    return this.#services.oauthIssuers.put(this.#operation, name, version, definition);
   }
 
   async createClient(client: NewClient): Promise<void> {
@@ -268,6 +275,10 @@ export class DeclarationRun {
     return this.#services.brokers.remove(this.#operation, row, row.version);
   }
 
+  removeOAuthIssuer(row: RowOf<'oauthIssuer'>) {
+    return this.#services.oauthIssuers.remove(this.#operation, row, row.version);
+  }
+
   removeSource({ row, revisions }: CurrentSource): Promise<unknown> {
     const { drafts, lifecycle } = this.#services;
     return revisions.every(({ state }) => isDraft(state))
@@ -317,6 +328,7 @@ function openServices(
     fleets: new Fleets(deps),
     sites: new Sites(deps),
     brokers: new Brokers(deps),
+    oauthIssuers: new OAuthIssuers(deps),
     clients: new Clients(deps),
     grants: new Grants(deps),
     routes: new Routes(deps),

@@ -7,6 +7,7 @@ import { holdsSlot } from '../domain/source-states.ts';
 import {
   clientContent,
   hasKeys,
+  oauthIssuerContent,
   publishedRoutes,
   readEachClient,
   readRoutes,
@@ -103,7 +104,8 @@ function staysAfter(steps: readonly PlannedStep[]) {
   const removed = new Set(
     steps.flatMap(({ verb, kind, name }) => (verb === 'remove' ? `${kind} ${name}` : [])),
   );
-  return (kind: 'broker' | 'client' | 'route') => (name: string) => !removed.has(`${kind} ${name}`);
+  return (kind: 'broker' | 'client' | 'oauth_issuer' | 'route') => (name: string) =>
+    !removed.has(`${kind} ${name}`);
 }
 
 /** The site's bundle content after the steps, with one client and without sources. */
@@ -124,6 +126,7 @@ export function policyAfter(
     ...(site.unmatched === 'observe' && { unmatched: site.unmatched, unmatched_until: site.unmatched_until }),
     trust_anchor_sources: [],
     issuers: brokersAfter(declaration, current, staysAs('broker')),
+    ...oauthIssuersAfter(declaration, current, staysAs('oauth_issuer')),
     clients: oneClient(declaration, current),
     ...routesAfter(declaration, current, staysAs('route')),
   };
@@ -139,6 +142,23 @@ function brokersAfter({ brokers = [] }: SiteDeclaration, current: CurrentSite, s
     after.set(name, { ...members, keys: after.has(name) ? after.get(name)?.keys : keys });
   }
   return [...after.values()].filter(hasKeys);
+}
+
+/** A declared server keeps its keys, unless its key set is another one. */
+function oauthIssuersAfter(
+  { oauth_issuers: declared = [] }: SiteDeclaration,
+  { oauthIssuers }: CurrentSite,
+  stays: Stays,
+) {
+  const stored = [...oauthIssuers.values()].filter(({ issuer }) => stays(issuer));
+  const after = new Map(stored.map((row) => [row.issuer, oauthIssuerContent(row)]));
+  for (const { issuer, ...definition } of declared) {
+    const held = oauthIssuers.get(issuer);
+    const isSameKeySet = held !== undefined && definitionOf(held.definition).jwks_url === definition.jwks_url;
+    const keys = isSameKeySet ? held.keys : null;
+    after.set(issuer, oauthIssuerContent({ issuer, definition: JSON.stringify(definition), keys }));
+  }
+  return after.size === 0 ? {} : { oauth_issuers: [...after.values()] };
 }
 
 /** One represents all: each has the site's issuer and trust domain. */

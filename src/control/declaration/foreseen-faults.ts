@@ -4,6 +4,7 @@
  */
 
 import { rejectFaultySubject } from '../configuration/clients.ts';
+import { rejectFaultyUrls } from '../configuration/oauth-issuers.ts';
 import { observationOfRoute, observationOfSite, rejectFaultyEnd } from '../configuration/observations.ts';
 import { membersOfRoute, rejectTargetsWithout } from '../configuration/old-targets.ts';
 import type { SiteDeclaration } from '../contract/declaration-contract.ts';
@@ -19,7 +20,13 @@ import type { PlannedStep } from './plan.ts';
 const checkPolicy = createPolicyCheck();
 
 /** Kinds whose steps change what the site's members must satisfy together. */
-const CHECKED_TOGETHER: ReadonlySet<string> = new Set(['site', 'broker', 'route', 'route_sources']);
+const CHECKED_TOGETHER: ReadonlySet<string> = new Set([
+  'site',
+  'broker',
+  'oauth_issuer',
+  'route',
+  'route_sources',
+]);
 
 /** @throws ApiProblem as the first step that would fail */
 export async function rejectForeseenFaults(
@@ -31,7 +38,7 @@ export async function rejectForeseenFaults(
   const issuers = new Map(declaration.sources?.map(({ name, issuer }) => [name, issuer]));
   for (const step of steps) {
     try {
-      rejectFaultyStep(step, declaration.site.trust_domain, issuers, current);
+      rejectFaultyStep(step, declaration.site, issuers, current);
       rejectFaultyObservation(step, nowSeconds);
       rejectTargetsWithout([...current.targets.values()], membersOfCall(step.call));
     } catch (error) {
@@ -45,7 +52,7 @@ export async function rejectForeseenFaults(
 
 function rejectFaultyStep(
   { call }: PlannedStep,
-  trustDomain: string,
+  { issuer_url: issuerUrl, trust_domain: trustDomain }: SiteDeclaration['site'],
   issuers: ReadonlyMap<string, string>,
   { sources }: CurrentSite,
 ): void {
@@ -58,6 +65,9 @@ function rejectFaultyStep(
       return;
     case 'createPolicy':
       if (!isPossibleSubject(call[1].verified_subject)) throw new ApiProblem('verified_subject_invalid');
+      return;
+    case 'putOAuthIssuer':
+      rejectFaultyUrls(call[1], call[3], { issuerUrl });
       return;
     case 'activateSource': {
       const scope = declaredScope({ issuer: requireRow(issuers.get(call[1])) });
@@ -97,6 +107,8 @@ function membersOfCall(call: PlannedStep['call']) {
       return membersOfRoute(call[2]);
     case 'replaceRoute':
       return membersOfRoute(call[1].definition);
+    case 'putOAuthIssuer':
+      return call[2] === undefined ? (['accepted_proofs'] as const) : [];
     default:
       return observationOfCall(call)?.isObserved === true ? (['enforcement'] as const) : [];
   }

@@ -33,6 +33,7 @@ function repeatedNames(declaration: SiteDeclaration): readonly ProblemFault[] {
   const { enrollment_policies: policies = [] } = declaration;
   return [
     ...repeated('brokers', brokers, ({ issuer, trust_domain: domain }) => brokerName(issuer, domain)),
+    ...repeated('oauth_issuers', declaration.oauth_issuers ?? [], ({ issuer }) => issuer),
     ...repeated('clients', clients, ({ client_id: id }) => id),
     ...clients.flatMap(({ grants = [] }, index) =>
       repeated(`clients/${index}/grants`, grants, ({ resource }) => resource),

@@ -9,6 +9,7 @@ import type {
   DeclarationStep,
   DeclaredBroker,
   DeclaredClient,
+  DeclaredOAuthIssuer,
   DeclaredPolicy,
   DeclaredRoute,
   DeclaredSource,
@@ -30,7 +31,7 @@ export interface PlannedStep extends DeclarationStep {
 }
 
 /** Kinds of members that a declaration can remove with `prune`. */
-type PrunedKind = 'enrollment_policy' | 'route' | 'client' | 'broker' | 'source';
+type PrunedKind = 'enrollment_policy' | 'route' | 'client' | 'broker' | 'oauth_issuer' | 'source';
 
 /** The permission that the operations of each kind require. */
 const PERMISSIONS: { readonly [K in MemberKind]: DeclarationStep['permission'] } = {
@@ -38,6 +39,7 @@ const PERMISSIONS: { readonly [K in MemberKind]: DeclarationStep['permission'] }
   fleet: 'administer',
   site: 'administer',
   broker: 'administer',
+  oauth_issuer: 'administer',
   client: 'operate',
   grant: 'operate',
   route: 'operate',
@@ -54,13 +56,14 @@ export function planSite(
   pruned: readonly UnnamedMember[],
 ): readonly PlannedStep[] {
   const { brokers = [], clients = [], routes = [], sources = [] } = declaration;
-  const { enrollment_policies: policies = [], targets = [] } = declaration;
+  const { enrollment_policies: policies = [], oauth_issuers: servers = [], targets = [] } = declaration;
   const declaredSources = new Map(sources.map((source) => [source.name, source]));
   return [
     ...planHierarchy(declaration, current),
     // Removals first: a new route may have the path of a removed one.
     ...planRemovals(pruned, current),
     ...brokers.flatMap((broker) => planBroker(broker, current)),
+    ...servers.flatMap((server) => planOAuthIssuer(server, current)),
     ...clients.flatMap((client) => planClient(client, current)),
     ...routes.flatMap((route) => planRoute(route, current)),
     ...sources.flatMap((source) => planSource(source, current)),
@@ -86,6 +89,7 @@ export function unnamedMembers(declaration: SiteDeclaration, current: CurrentSit
     ...rest('route', current.routes),
     ...rest('client', current.clients),
     ...rest('broker', current.brokers),
+    ...rest('oauth_issuer', current.oauthIssuers),
     ...rest('source', current.sources),
     ...rest('target', current.targets),
   ];
@@ -94,6 +98,7 @@ export function unnamedMembers(declaration: SiteDeclaration, current: CurrentSit
 function declaredNames(declaration: SiteDeclaration) {
   const { brokers, clients, routes, sources, enrollment_policies: policies, targets } = declaration;
   return {
+    oauth_issuer: new Set(declaration.oauth_issuers?.map(({ issuer }) => issuer)),
     broker: new Set(brokers?.map((each) => brokerName(each.issuer, each.trust_domain))),
     client: new Set(clients?.map(({ client_id: id }) => id)),
     route: new Set(routes?.map(({ route_id: id }) => id)),
@@ -120,6 +125,8 @@ function removal(kind: PrunedKind, name: string, current: CurrentSite): RunCall 
       return ['removeClient', requireRow(current.clients.get(name))];
     case 'broker':
       return ['removeBroker', requireRow(current.brokers.get(name))];
+    case 'oauth_issuer':
+      return ['removeOAuthIssuer', requireRow(current.oauthIssuers.get(name))];
     case 'source':
       return ['removeSource', requireRow(current.sources.get(name))];
   }
@@ -217,6 +224,20 @@ function planBroker(broker: DeclaredBroker, { brokers }: CurrentSite): readonly 
   const changes = differences(declared, current, fields, 'exact').map(describe);
   if (changes.length === 0) return [];
   return [step('change', 'broker', name, changes, put(held.version, pinned))];
+}
+
+/** Compared completely: a restriction that was removed must be removed. */
+function planOAuthIssuer(
+  { issuer, ...definition }: DeclaredOAuthIssuer,
+  { oauthIssuers }: CurrentSite,
+): readonly PlannedStep[] {
+  const held = oauthIssuers.get(issuer);
+  const put: RunCall = ['putOAuthIssuer', issuer, held?.version, definition];
+  if (held === undefined) return [step('create', 'oauth_issuer', issuer, [], put)];
+  const current = definitionOf(held.definition);
+  const fields = [...new Set([...Object.keys(definition), ...Object.keys(current)])];
+  const changes = differences({ ...definition }, current, fields, 'exact').map(describe);
+  return changes.length === 0 ? [] : [step('change', 'oauth_issuer', issuer, changes, put)];
 }
 
 function planClient(client: DeclaredClient, current: CurrentSite): readonly PlannedStep[] {

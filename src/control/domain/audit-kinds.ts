@@ -17,6 +17,7 @@ export const AUDITED = {
   fleet: ['create', 'change', 'delete'],
   grant: ['create', 'change', 'delete'],
   master_key: ['register', 'rotate', 'finish_rotation'],
+  oauth_issuer: ['create', 'change', 'change_keys', 'delete'],
   role_grant: ['create', 'delete'],
   route: ['create', 'change', 'delete'],
   route_sources: ['create', 'change', 'delete'],

@@ -30,11 +30,20 @@ export interface RenewalReading {
   readonly policiesNotRenewed: number;
 }
 
-/** The readings are taken at each scrape. */
-export function createControlMetrics(readings: {
+/** Age of a site's longest missing fetch of an authorization server's keys. */
+export interface OAuthKeysReading {
+  readonly siteId: string;
+  readonly ageSeconds: number;
+}
+
+interface Readings {
   readonly propagation: () => Promise<readonly PropagationReading[]>;
   readonly renewals: () => Promise<readonly RenewalReading[]>;
-}) {
+  readonly oauthKeys: () => Promise<readonly OAuthKeysReading[]>;
+}
+
+/** The readings are taken at each scrape. */
+export function createControlMetrics(readings: Readings) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const { counter } = instrumentsOf(registry);
@@ -76,7 +85,7 @@ export function createControlMetrics(readings: {
     'Faults of the database connection that no request waited for.',
     'incident',
   );
-  registerReadings(registry, oncePerScrape(readings.propagation), readings.renewals);
+  registerReadings(registry, { ...readings, propagation: oncePerScrape(readings.propagation) });
   return {
     registry,
     /**
@@ -102,11 +111,7 @@ export function createControlMetrics(readings: {
   };
 }
 
-function registerReadings(
-  registry: Registry,
-  propagation: () => Promise<readonly PropagationReading[]>,
-  renewals: () => Promise<readonly RenewalReading[]>,
-): void {
+function registerReadings(registry: Registry, { oauthKeys, propagation, renewals }: Readings): void {
   const { readings } = instrumentsOf(registry);
   readings(
     'proofgate_control_targets_behind',
@@ -135,6 +140,12 @@ function registerReadings(
     'Active enrollment policies whose last key is about to end or has ended within the hour, by Auth Site.',
     'site_id',
     async () => (await renewals()).map(({ siteId, policiesNotRenewed }) => [siteId, policiesNotRenewed]),
+  );
+  readings(
+    'proofgate_control_oauth_keys_age_seconds',
+    'Time since the last successful fetch of the keys of an OAuth issuer, or since it was created or changed without one: the longest, by Auth Site.',
+    'site_id',
+    async () => (await oauthKeys()).map(({ ageSeconds, siteId }) => [siteId, ageSeconds]),
   );
 }
 

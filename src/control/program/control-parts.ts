@@ -38,12 +38,14 @@ import { keyReadiness } from '../publishing/readiness.ts';
 import { enrolledProfiles } from '../publishing/signing-profiles.ts';
 import { createSiteCheck } from '../publishing/site-check.ts';
 import { requireRow } from '../resource/change.ts';
+import { startOAuthKeyRefresh } from '../sources/oauth-key-refresh.ts';
 import type { ControlMetrics } from './control-metrics.ts';
 import {
   type ControlPartsOptions,
   reportFailure,
   reportIdentityProvider,
   reportKeySet,
+  reportOAuthKeys,
   reportPublished,
   reportRefused,
 } from './control-reports.ts';
@@ -68,7 +70,8 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
     nowMs,
     onFault: (error) => reportFailure(options, 'decision_summaries', error),
   });
-  const enrollment = openEnrollment(options);
+  const fetcher = openFetcher(options);
+  const enrollment = openEnrollment(options, fetcher);
   const app = await openApp(options, operators, distribution);
   registerSessionRoutes(app, operators);
   const configuration: ConfigurationRoutesDeps = {
@@ -105,7 +108,7 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
     startJobs() {
       const report = (error: unknown) => reportFailure(options, 'decision_summaries', error);
       stops.push(startPublishing(options, signingKeys), enrollment.startJobs(), operators.startJobs());
-      stops.push(startSummaryPruning({ store, nowMs, report }));
+      stops.push(startSummaryPruning({ store, nowMs, report }), startKeyRefresh(options, fetcher));
     },
     drain: (timeoutMs) => drain(app, timeoutMs),
     async close() {
@@ -154,19 +157,33 @@ function startPublishing(options: ControlPartsOptions, signingKeys: SiteSigningK
   });
 }
 
-function openEnrollment(options: ControlPartsOptions): EnrollmentPlane {
-  const { plan, settings, store, nowMs, masterKeys } = options;
-  const { issuerNetworks: openedNetworks, issuerCa, issuerProxy: proxy, publicUrls } = plan;
+function startKeyRefresh(options: ControlPartsOptions, fetcher: IssuerFetcher): () => Promise<void> {
+  const { nowMs, store } = options;
+  return startOAuthKeyRefresh({
+    ...{ store, nowMs, fetcher },
+    onFetched: (row, outcome) => reportOAuthKeys(options, row, outcome),
+    report: (error) => reportFailure(options, 'oauth_keys', error),
+  });
+}
+
+function openFetcher({ plan }: ControlPartsOptions): IssuerFetcher {
+  const { issuerNetworks: openedNetworks, issuerCa, issuerProxy: proxy } = plan;
+  return new IssuerFetcher({
+    openedNetworks,
+    proxy,
+    ...(issuerCa === undefined ? {} : { privateCa: issuerCa }),
+  });
+}
+
+function openEnrollment(options: ControlPartsOptions, fetcher: IssuerFetcher): EnrollmentPlane {
+  const { settings, store, nowMs, masterKeys } = options;
+  const { publicUrls } = options.plan;
   const { workloadCaConfigmap: enrollCaConfigMap } = settings;
   return createEnrollmentPlane({
     store,
     nowMs,
     masterKeys,
-    fetcher: new IssuerFetcher({
-      openedNetworks,
-      proxy,
-      ...(issuerCa === undefined ? {} : { privateCa: issuerCa }),
-    }),
+    fetcher,
     publicUrls,
     profilesOfClient: enrolledProfiles,
     // Over all attached targets, as in the answer that the workload itself gets.

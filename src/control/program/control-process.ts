@@ -10,7 +10,7 @@ import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
 import { createControlMetrics } from './control-metrics.ts';
 import { type ControlParts, openControlParts } from './control-parts.ts';
 import { type ControlPlan, planControl } from './control-plan.ts';
-import { readPropagation, readRenewals, watchReadiness } from './control-readiness.ts';
+import { readOAuthKeys, readPropagation, readRenewals, watchReadiness } from './control-readiness.ts';
 import type { ControlPartsOptions } from './control-reports.ts';
 import type { ControlSettings } from './control-settings.ts';
 import { followCertificate } from './control-tls.ts';
@@ -89,10 +89,11 @@ interface Opening {
 
 async function openControl(opening: Opening): Promise<RunningControl> {
   const { plan, settings, logger, nowMs, opened } = opening;
-  // When the database does not answer, only these two metrics are left out of the scrape.
+  // When the database does not answer, only these metrics are left out of the scrape.
   const metrics = createControlMetrics({
     propagation: () => readPropagation(store, nowMs).catch(() => []),
     renewals: () => readRenewals(store, nowMs).catch(() => []),
+    oauthKeys: () => readOAuthKeys(store, nowMs).catch(() => []),
   });
   const store = await openControlStore(plan, nowMs, ({ kind, name, error }) => {
     metrics.storeIncident(kind);

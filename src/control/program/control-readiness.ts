@@ -6,7 +6,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { isNotRenewed } from '../keys/key-renewal.ts';
 import { sitePropagation } from '../publishing/propagation.ts';
 import type { ControlStore } from '../store/port.ts';
-import type { PropagationReading, RenewalReading } from './control-metrics.ts';
+import type { OAuthKeysReading, PropagationReading, RenewalReading } from './control-metrics.ts';
 
 const PING_EVERY_MS = 1000;
 /** A write costs a disk sync, so most rounds only ping; after a failed write every round writes. */
@@ -74,6 +74,14 @@ export async function readRenewals(
     counts.set(key.siteId, (counts.get(key.siteId) ?? 0) + late);
   }
   return [...counts].map(([siteId, policiesNotRenewed]) => ({ siteId, policiesNotRenewed }));
+}
+
+export async function readOAuthKeys(
+  store: ControlStore,
+  nowMs: () => number,
+): Promise<readonly OAuthKeysReading[]> {
+  const oldest = await store.read((tx) => tx.oauthIssuers.oldestFetches());
+  return oldest.map(({ fetchedAtMs, siteId }) => ({ siteId, ageSeconds: (nowMs() - fetchedAtMs) / 1000 }));
 }
 
 /** Reads how far targets are behind, from the database at each metrics scrape. */

@@ -8,6 +8,7 @@ import type { KeySetEvent } from '../issuers/source-keys.ts';
 import type { Publication } from '../publishing/site-publisher.ts';
 import type { MasterKeys } from '../secrets/master-keys.ts';
 import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
 import type { ControlMetrics } from './control-metrics.ts';
 import type { ControlPlan } from './control-plan.ts';
 import type { ControlReadiness } from './control-readiness.ts';
@@ -53,6 +54,16 @@ export function reportKeySet({ metrics, logger }: Reports, event: KeySetEvent): 
   const { sourceId, revision } = event.source;
   metrics.keySetFetched(outcome);
   logger.debug({ event: 'key_set', source_id: sourceId, revision, outcome }, 'key set');
+}
+
+/** @param outcome of a closed set, as above */
+export function reportOAuthKeys(
+  { metrics, logger }: Reports,
+  { issuer, siteId }: RowOf<'oauthIssuer'>,
+  outcome: string,
+): void {
+  metrics.keySetFetched(outcome);
+  logger.debug({ event: 'oauth_keys', auth_site: siteId, issuer, outcome }, 'key set');
 }
 
 export function reportRefused({ logger }: Reports, refused: RejectedEnrollment): void {

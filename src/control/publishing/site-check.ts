@@ -18,7 +18,7 @@ import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { SiteCheck } from '../resource/change.ts';
-import { readOneClient, readRoutes, readSitePolicy } from './stored-site-content.ts';
+import { hasKeys, readOneClient, readRoutes, readSitePolicy } from './stored-site-content.ts';
 
 /** Size of the cache of validated broker keys; validating one costs about a millisecond. */
 const MAX_REMEMBERED_KEYS = 10_000;
@@ -55,7 +55,7 @@ async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<
   // Revision and times are placeholders; the publisher sets them. No rule across members concerns observations, whose ends depend
   // on these times.
   const times = { issued_at: formatTime(0), expires_at: formatTime(1) };
-  const draft = { ...withoutObservations(policy), revision: 1, ...times };
+  const draft = { ...withKeys(withoutObservations(policy)), revision: 1, ...times };
   try {
     const content = asContent('bundle', draft, BUNDLE_FILE);
     const head = headOf(undefined, Buffer.from('')) ?? '';
@@ -67,6 +67,21 @@ async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<
   }
 }
 
+/** RFC 8037 appendix A.2. */
+const SOME_KEY = {
+  ...{ kid: 'not-fetched', alg: 'Ed25519' },
+  jwk: { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' },
+};
+
+/** An authorization server whose keys come later must not stop publication then: the same rules apply to it now. */
+function withKeys({ oauth_issuers: issuers, ...policy }: JsonObject): JsonObject {
+  if (!Array.isArray(issuers)) return policy;
+  const keyed: readonly unknown[] = issuers.map((issuer: unknown) =>
+    isJsonObject(issuer) && !hasKeys(issuer) ? { ...issuer, keys: [SOME_KEY] } : issuer,
+  );
+  return { ...policy, oauth_issuers: keyed };
+}
+
 /** Names for list entries, so that a fault shows the entry's name and not its index in the bundle. */
 const NAMED_LISTS: {
   readonly [list: string]: { readonly members: readonly string[]; readonly called: string };
@@ -75,6 +90,7 @@ const NAMED_LISTS: {
   route_sources: { members: ['route_id'], called: 'sources of route' },
   clients: { members: ['client_id'], called: 'client' },
   issuers: { members: ['issuer', 'trust_domain'], called: 'broker' },
+  oauth_issuers: { members: ['issuer'], called: 'OAuth issuer' },
   trust_anchor_sources: { members: ['id'], called: 'source' },
 };
 

@@ -46,6 +46,7 @@ export async function readSitePolicy(
     ...unmatchedMembers(site),
     trust_anchor_sources: await readTrustAnchorSources(tx, siteId),
     issuers: brokers.map(({ definition }) => parseStored(definition)).filter(hasKeys),
+    ...(await readOAuthIssuers(tx, siteId)),
     ...(await readBlocked(tx, site)),
     ...large,
   };
@@ -54,6 +55,26 @@ export async function readSitePolicy(
 /** Absent unless requests that no route matches are observed. */
 function unmatchedMembers({ unmatchedUntilSeconds: until }: Pick<RowOf<'site'>, 'unmatchedUntilSeconds'>) {
   return until === null ? {} : { unmatched: 'observe' as const, unmatched_until: formatTime(until) };
+}
+
+/** Also those without keys, which rules across members concern, too: `withheld-members.ts` leaves them out. */
+async function readOAuthIssuers(tx: Transaction, siteId: string) {
+  const rows = await allRows(
+    (page) => tx.oauthIssuers.list({ siteId }, page),
+    ({ issuer }) => issuer,
+  );
+  return rows.length === 0 ? {} : { oauth_issuers: rows.map(oauthIssuerContent) };
+}
+
+/** An entry of a bundle's `oauth_issuers`, whose `keys` may be empty; not validated. */
+export function oauthIssuerContent({
+  definition,
+  issuer,
+  keys,
+}: Pick<RowOf<'oauthIssuer'>, 'definition' | 'issuer' | 'keys'>): JsonObject {
+  const stored = parseStored(definition);
+  const { jwks_url: _url, ...members } = isJsonObject(stored) ? stored : {};
+  return { issuer, ...members, keys: keys === null ? [] : parseStored(keys) };
 }
 
 /** The member is absent without blocked callers, and until every target knows it. */
@@ -75,7 +96,7 @@ function blockedContent(row: RowOf<'blockedCaller'>): BlockedCallerContent {
   };
 }
 
-/** A broker without pinned keys is left out. */
+/** A broker or authorization server without keys is left out. */
 export function hasKeys(definition: unknown): boolean {
   return isJsonObject(definition) && Array.isArray(definition.keys) && definition.keys.length > 0;
 }

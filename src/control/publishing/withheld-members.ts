@@ -6,7 +6,7 @@
  */
 import { MAX_OBSERVATION_SECONDS } from '../../bundle/format/bundle-limits.ts';
 import { keepObservations } from '../../bundle/format/observation-members.ts';
-import { keepProofFormats } from '../../bundle/format/proof-members.ts';
+import { keepOAuthIssuers, keepProofFormats } from '../../bundle/format/proof-members.ts';
 import type { ProofFormat } from '../../protocol/proof-format.ts';
 import { parseTime } from '../../protocol/rfc3339.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
@@ -71,7 +71,7 @@ export function inBundle<C extends JsonObject>(
     (until) => isObservedAt(parseTime(until) ?? 0, nowSeconds) && isPublished('enforcement'),
   );
   const kept = keepProofFormats(observed, (format) => isPublished(MEMBER_OF_FORMAT[format]));
-  return { content: kept, members };
+  return { content: keepOAuthIssuers(kept, () => isPublished('accepted_proofs')), members };
 }
 
 /**

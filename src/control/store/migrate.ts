@@ -182,6 +182,13 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
     'alter table target add column accepted_proofs_lacked_at_ms bigint',
     'update target set accepted_proofs_lacked_at_ms = last_seen_at_ms',
   ),
+  // OAuth authorization servers, with the keys that Control fetched of them.
+  '0024-oauth-issuers': statements(
+    `create table oauth_issuer (site_id ${dialect.text} not null references site (id), issuer ${dialect.text} not null,
+      definition ${dialect.text} not null, keys ${dialect.text}, fetched_at_ms bigint, attempted_at_ms bigint,
+      failure_code ${dialect.text}, version bigint not null, created_at_ms bigint not null, updated_at_ms bigint not null,
+      primary key (site_id, issuer))`,
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

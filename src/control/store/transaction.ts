@@ -9,6 +9,7 @@ import { Enrollments } from './repositories/enrollments-repository.ts';
 import { Hierarchy, Sites } from './repositories/hierarchy-repository.ts';
 import { KeyUses } from './repositories/key-uses-repository.ts';
 import { Keys } from './repositories/keys-repository.ts';
+import { OAuthIssuerTable } from './repositories/oauth-issuers-repository.ts';
 import { AccessTokenTable, Operators } from './repositories/operators-repository.ts';
 import { Policies } from './repositories/policies-repository.ts';
 import { Propagation } from './repositories/propagation-repository.ts';
@@ -50,6 +51,7 @@ export function openTransaction(db: Database, holdSite: (siteId: string) => Prom
     /** Clients and their grants. */
     clients: new Clients(db, 'client'),
     brokers: new BrokerTable(db, 'broker'),
+    oauthIssuers: new OAuthIssuerTable(db, 'oauthIssuer'),
     routes: new VersionedTable(db, 'route'),
     routeSources: new VersionedTable(db, 'routeSources'),
     /** Trust Anchor Sources, and the key sets of their revisions. */

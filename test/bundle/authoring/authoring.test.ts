@@ -293,7 +293,7 @@ describe('inspecting', () => {
         { keyId: keys.bundle.publicKey.thumbprint, algorithm: 'Ed25519', verdict: 'valid' },
         { keyId: stranger.publicKey.thumbprint, algorithm: 'Ed25519', verdict: 'unknown' },
       ],
-      counts: { routes: 2, issuers: 1, clients: 1, derivedKeys: 1, revokedKeys: 0 },
+      counts: { routes: 2, issuers: 1, oauthIssuers: 0, clients: 1, derivedKeys: 1, revokedKeys: 0 },
       freshness: { revision: 1, ageSeconds: 31 * 86_400, fitsBundle: true },
       routes: [{ routeId: 'orders-read', method: 'GET', pathTemplate: '/v1/orders/{order_id}' }, {}],
     });

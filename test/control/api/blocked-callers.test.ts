@@ -61,6 +61,17 @@ describe.each(databaseKinds())('$name', (kind) => {
     expect(itemsOf(await fixture.expect(200, 'GET', path))).toEqual([]);
   });
 
+  test('may have tokens of an OAuth issuer of the site', async () => {
+    const server = 'https://login.example';
+    const caller = { issuer: server, subject: 'sub:orders' };
+    expect((await post(caller)).code).toBe('reference_unknown');
+    const put = `${path.replace('blocked-callers', 'oauth-issuers')}/${encodeURIComponent(server)}`;
+    await fixture.expect(201, 'PUT', put, { body: { definition: { trust_domain: 'login.example' } } });
+    const { headers, status } = await post(caller);
+    expect(status).toBe(201);
+    await fixture.expect(204, 'DELETE', String(headers.location));
+  });
+
   test.each([
     ['neither selector', { issuer }, 'definition_invalid'],
     ['both selectors', { issuer, subject: 'x', holder_thumbprint: 'A'.repeat(43) }, 'definition_invalid'],
@@ -74,7 +85,7 @@ describe.each(databaseKinds())('$name', (kind) => {
   test('leave audit events', async () => {
     const { json } = await fixture.expect(200, 'GET', '/v1/audit-events?limit=100');
     const kinds = (json.items as readonly { readonly kind: string }[]).map(({ kind: name }) => name);
-    expect(kinds.filter((name) => name === 'proofgate.control.blocked_caller.block')).toHaveLength(4);
-    expect(kinds.filter((name) => name === 'proofgate.control.blocked_caller.unblock')).toHaveLength(4);
+    expect(kinds.filter((name) => name === 'proofgate.control.blocked_caller.block')).toHaveLength(5);
+    expect(kinds.filter((name) => name === 'proofgate.control.blocked_caller.unblock')).toHaveLength(5);
   });
 });

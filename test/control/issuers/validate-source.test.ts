@@ -45,7 +45,7 @@ describe('a cluster’s issuer is valid', () => {
     expect(result.keys.map(({ kid }) => kid)).toEqual([issuer.signer.kid]);
     expect(JSON.parse(result.jwks)).toEqual(issuer.keySet());
     expect(result.fetchedAtMs).toBe(NOW_MS);
-    expect(issuer.requests).toEqual({ discovery: 1, keys: 1, other: 0 });
+    expect(issuer.requests).toEqual({ discovery: 1, keys: 1, metadata: 0, other: 0 });
   });
 
   it('also when some of its keys are of no use', async () => {
@@ -59,7 +59,7 @@ it('whose discovery is skipped is asked for its key set alone, whatever its docu
   const { detectedScope, keys } = await valid({ discovery: 'skipped' });
   expect(detectedScope).toBe(`${new URL(issuer.issuer).host}/id/4F2A`);
   expect(keys).toHaveLength(1);
-  expect(issuer.requests).toEqual({ discovery: 0, keys: 1, other: 0 });
+  expect(issuer.requests).toEqual({ discovery: 0, keys: 1, metadata: 0, other: 0 });
 });
 
 describe('the fingerprint', () => {
@@ -141,7 +141,7 @@ describe('a draft is invalid', () => {
     'when the audience is %j; then nothing is fetched',
     async (audience) => {
       expect(await validate({ audience })).toMatchObject({ kind: 'invalid', code: 'audience_malformed' });
-      expect(issuer.requests).toEqual({ discovery: 0, keys: 0, other: 0 });
+      expect(issuer.requests).toEqual({ discovery: 0, keys: 0, metadata: 0, other: 0 });
     },
   );
 

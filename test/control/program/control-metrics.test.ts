@@ -7,9 +7,10 @@ import {
 import { codesIn, readText, tableNamed } from '../../support/docs/markdown.ts';
 
 const OURS = /^proofgate_/;
+const NONE = { propagation: async () => [], renewals: async () => [], oauthKeys: async () => [] };
 
 async function namesOf(readings: readonly PropagationReading[] = []): Promise<readonly string[]> {
-  const metrics = createControlMetrics({ propagation: async () => readings, renewals: async () => [] });
+  const metrics = createControlMetrics({ ...NONE, propagation: async () => readings });
   const all = await metrics.registry.getMetricsAsJSON();
   return all.map(({ name }) => name).filter((name) => OURS.test(name));
 }
@@ -40,6 +41,7 @@ describe('metrics of Control', () => {
         return readings;
       },
       renewals: async () => [{ siteId: 'shop-eu-1', policiesNotRenewed: 3 }],
+      oauthKeys: async () => [{ siteId: 'shop-eu-1', ageSeconds: 3601 }],
     });
     const text = await metrics.registry.metrics();
     expect(text).toMatch(/^proofgate_control_targets_behind\{site_id="shop-eu-1"\} 2$/m);
@@ -47,6 +49,7 @@ describe('metrics of Control', () => {
     expect(text).toMatch(/^proofgate_control_targets_behind\{site_id="shop-us-1"\} 0$/m);
     expect(text).toMatch(/^proofgate_control_replay_stores\{site_id="shop-eu-1",expected="per_region"\} 2$/m);
     expect(text).toMatch(/^proofgate_control_policies_not_renewed\{site_id="shop-eu-1"\} 3$/m);
+    expect(text).toMatch(/^proofgate_control_oauth_keys_age_seconds\{site_id="shop-eu-1"\} 3601$/m);
     expect(reads).toBe(1);
     readings = [];
     expect(await metrics.registry.metrics()).not.toMatch(/^proofgate_control_targets_behind\{/m);
@@ -54,7 +57,7 @@ describe('metrics of Control', () => {
   });
 
   it('time requests, but no long polls', async () => {
-    const metrics = createControlMetrics({ propagation: async () => [], renewals: async () => [] });
+    const metrics = createControlMetrics(NONE);
     metrics.requestAnswered('/v1/sites', 'GET', 200, 0.02);
     metrics.requestAnswered('/v1/targets/self/bundle', 'GET', 304, undefined);
     const text = await metrics.registry.metrics();

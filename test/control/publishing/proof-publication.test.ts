@@ -5,6 +5,7 @@ import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { siteOverview } from '../../../src/control/publishing/site-overview.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { settleWithheld } from '../../../src/control/publishing/withheld-members.ts';
+import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { databaseKinds } from '../store/databases.ts';
 import { addTarget, detach, type TestTarget } from './control-server.ts';
 import { Follower } from './follower.ts';
@@ -37,12 +38,18 @@ const DPOP: RouteContent = {
   accepted_proofs: ['dpop'],
   unbound: ['route', 'site', 'query'],
   dpop_nonce: 'required',
+  oauth_revocation: 'token_lifetime',
 };
 const DPOP_TOO: RouteContent = {
   ...DPOP,
   route_id: 'dpop-too',
   path_template: '/v1/dpop-too',
   accepted_proofs: ['transcript-v1', 'dpop'],
+};
+const { jwk, algorithm: alg } = newSigningKey().publicKey;
+const OAUTH_ISSUER = {
+  ...{ siteId: SITE, issuer: 'https://login.shop.example', definition: '{"trust_domain":"shop.example"}' },
+  keys: JSON.stringify([{ kid: 'key-1', alg, jwk }]),
 };
 /** Takes the requests of {@link KEYED}, if that is not published. */
 const ALL: RouteContent = { ...ORDERS_READ, route_id: 'all', path_template: '/v1/{name}' };
@@ -64,6 +71,8 @@ describe.each(databaseKinds())('$name', (kind) => {
     publisher = new SitePublisher(SITE, { store, signingKeys, nowMs: clock.nowMs });
     for (const route of [KEYED, EITHER, DPOP, DPOP_TOO, ALL]) await world.putRoute(route);
     await world.putClient('billing', { orders: 'read' });
+    const times = { createdAtMs: clock.ms, updatedAtMs: clock.ms };
+    await world.change((tx) => tx.oauthIssuers.add({ ...OAUTH_ISSUER, version: 1, ...times }));
     await publish();
   });
   afterEach(async () => {
@@ -82,13 +91,14 @@ describe.each(databaseKinds())('$name', (kind) => {
   /** How a verifier that reads the newest bundle treats requests for each path. */
   async function published(): Promise<readonly unknown[]> {
     await publish();
-    const { routes } = await new Follower(world).follow();
-    return ['/v1/other', '/v1/either', '/v1/keyed', '/v1/dpop', '/v1/dpop-too'].map((path) => {
+    const { oauthIssuers, routes } = await new Follower(world).follow();
+    const requests = ['/v1/other', '/v1/either', '/v1/keyed', '/v1/dpop', '/v1/dpop-too'].map((path) => {
       const match = routes.match('GET', ORIGIN, path);
       if (match.kind !== 'route') return match.kind;
       const { acceptedProofs, freshness, routeId } = match.route;
       return [routeId, freshness.kind, ...(acceptedProofs ?? ['by default'])];
     });
+    return [...requests, [...oauthIssuers.keys()]];
   }
   const PUBLISHED = [
     ['all', 'bounded', 'by default'],
@@ -96,6 +106,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     ['keyed', 'bounded', 'http-message-signatures'],
     ['dpop', 'bounded', 'dpop'],
     ['dpop-too', 'bounded', 'transcript-v1', 'dpop'],
+    [OAUTH_ISSUER.issuer],
   ];
   const WITHHELD = [
     ['all', 'bounded', 'by default'],
@@ -104,6 +115,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     ['keyed', 'unknown', 'by default'],
     ['dpop', 'unknown', 'by default'],
     ['dpop-too', 'bounded', 'by default'],
+    [],
   ];
 
   const authenticate = ({ token }: TestTarget, members: string) =>
@@ -188,6 +200,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     for (const { path_template, route_id } of [KEYED, EITHER, DPOP, DPOP_TOO]) {
       await world.putRoute({ ...ORDERS_READ, path_template, route_id });
     }
+    await world.change((tx) => tx.oauthIssuers.noteFetch(OAUTH_ISSUER, { keys: null }));
     await publish();
     expect([(await world.site()).acceptedProofs, await proofs()]).toEqual(['none', undefined]);
     const { revision } = await world.site();

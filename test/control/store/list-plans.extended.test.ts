@@ -174,6 +174,7 @@ const CASES: readonly Case[] = [
     }),
   ),
   ...ofSite('listBrokers', 'https://3000 td5', (tx, siteId, page) => tx.brokers.list({ siteId }, page)),
+  ...ofSite('listOAuthIssuers', 'https://5', (tx, siteId, page) => tx.oauthIssuers.list({ siteId }, page)),
   ...ofSite('listBlockedCallers', 'n5', (tx, siteId, page) => tx.blockedCallers.list(siteId, page)),
   ...ofSite('listTargets', 'tgt_5', (tx, siteId, page) => tx.targets.list({ siteId }, page)),
   ...ofSite('listTargets', 'tgt_5', (tx, siteId, page) => tx.targets.list({ siteId, name: 'absent' }, page)),

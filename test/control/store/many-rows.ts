@@ -133,6 +133,11 @@ const TABLES: readonly { readonly table: string; readonly rows: number; readonly
     },
   },
   {
+    table: 'oauth_issuer',
+    rows: ROWS,
+    columns: { ...OF_SITE, issuer: "'https://' || n", definition: "'{}'", ...VERSIONED },
+  },
+  {
     table: 'target',
     rows: ROWS,
     columns: {

@@ -26,12 +26,12 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
   it('that lacks the last step and has one that is not known here does not get the one that it lacks', async () => {
     await opened(open);
     for (const statement of DROP_LAST) await run(statement);
-    await run("update kysely_migration set name = '0023-other' where name = '0023-accepted-proofs'");
+    await run("update kysely_migration set name = '0024-other' where name = '0024-oauth-issuers'");
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
-    await run("delete from kysely_migration where name = '0023-other'");
+    await run("delete from kysely_migration where name = '0024-other'");
     // The missing migration runs only now.
-    await expect(run('update target set accepted_proofs_lacked_at_ms = 1')).rejects.toThrow();
+    await expect(run('delete from oauth_issuer')).rejects.toThrow();
     await opened(open);
-    await run('update target set accepted_proofs_lacked_at_ms = 1');
+    await run('delete from oauth_issuer');
   });
 });

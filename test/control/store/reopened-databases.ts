@@ -18,10 +18,7 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
-export const DROP_LAST = [
-  'alter table site drop column accepted_proofs',
-  'alter table target drop column accepted_proofs_lacked_at_ms',
-];
+export const DROP_LAST = ['drop table oauth_issuer'];
 
 /** Undoes what the steps from `0020-last-used` on add. */
 export const DROP_SINCE_KEY_USES = [
@@ -30,6 +27,8 @@ export const DROP_SINCE_KEY_USES = [
   ...['unlisted_revision', 'unlisted_until_ms', 'next_unlisted_revision', 'next_unlisted_until_ms'].map(
     (name) => `alter table target drop column ${name}`,
   ),
+  'alter table site drop column accepted_proofs',
+  'alter table target drop column accepted_proofs_lacked_at_ms',
   ...DROP_LAST,
 ];
 

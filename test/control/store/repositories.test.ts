@@ -6,6 +6,7 @@ import { MethodRecord } from './method-record.ts';
 import { benchOf } from './repositories/bench.ts';
 import {
   clientCases,
+  oauthIssuerCases,
   policyCases,
   routeCases,
   signingKeyCases,
@@ -28,6 +29,7 @@ const UNUSED = [
   ...['AccessTokenTable', 'BrokerTable'].flatMap(writesMany),
   ...['Enrollments.changeAll', 'Enrollments.list', 'Enrollments.remove', 'Enrollments.removeAll'],
   ...['Keys.changeAll', 'Keys.list', 'Keys.remove', 'Keys.removeAll'],
+  ...['OAuthIssuerTable.addAll', 'OAuthIssuerTable.changeAll', 'OAuthIssuerTable.removeAll'],
   ...['Policies.changeAll', 'Policies.list', 'Policies.remove', 'Policies.removeAll'],
   'Sites.addAll',
   ...['Sites', 'Sources'].flatMap(writesMany),
@@ -55,6 +57,7 @@ describe.each(databaseKinds())('$name', (database) => {
   const bench = benchOf(() => store);
   describe('hierarchy', () => hierarchyCases(bench));
   describe('clients', () => clientCases(bench));
+  describe('OAuth issuers', () => oauthIssuerCases(bench));
   describe('routes', () => routeCases(bench));
   describe('targets', () => targetCases(bench));
   describe('signing keys', () => signingKeyCases(bench));

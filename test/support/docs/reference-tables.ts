@@ -84,7 +84,11 @@ function auditTable(): ReferenceTable {
 async function metricTables(): Promise<readonly ReferenceTable[]> {
   const proxy = new Registry();
   createProxyMetrics(proxy);
-  const control = createControlMetrics({ propagation: async () => [], renewals: async () => [] });
+  const control = createControlMetrics({
+    propagation: async () => [],
+    renewals: async () => [],
+    oauthKeys: async () => [],
+  });
   const registries: readonly [string, readonly Registry[]][] = [
     ['proxy-metrics', [proxy]],
     ['broker-metrics', [createBrokerProcessMetrics().registry]],

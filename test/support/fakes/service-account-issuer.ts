@@ -51,13 +51,14 @@ export interface TokenRequest {
   readonly nowMs?: number;
 }
 
-export type IssuerDocument = 'discovery' | 'keys';
+/** `metadata`: of an OAuth authorization server (RFC 8414), with the same content as `discovery`. */
+export type IssuerDocument = 'discovery' | 'metadata' | 'keys';
 
 export class ServiceAccountIssuer {
   readonly issuer: string;
   readonly jwksUri: string;
   /** Requests so far, for each document, and for anything else. */
-  readonly requests = { discovery: 0, keys: 0, other: 0 };
+  readonly requests = { discovery: 0, metadata: 0, keys: 0, other: 0 };
   /** TCP connections so far. */
   connections = 0;
   lastRequestHeaders: IncomingHttpHeaders = {};
@@ -179,6 +180,7 @@ export class ServiceAccountIssuer {
 
   #documentAt(url: string): IssuerDocument | undefined {
     if (url === `${this.#path}/.well-known/openid-configuration`) return 'discovery';
+    if (url === `/.well-known/oauth-authorization-server${this.#path}`) return 'metadata';
     return url === `${this.#path}/keys` ? 'keys' : undefined;
   }
 }

@@ -50,7 +50,7 @@ function linesOf(summary: BundleSummary): readonly string[] {
     `freshness      ${freshnessText(summary.freshness)}`,
     `verifiers      ${summary.singleVerifier ? 'one' : 'any number'}`,
     `origins        ${summary.origins.join(', ')}`,
-    `holds          ${counts.routes} routes, ${counts.issuers} issuers, ${counts.clients} clients, ` +
+    `holds          ${counts.routes} routes, ${counts.issuers} issuers, ${counts.oauthIssuers} OAuth issuers, ${counts.clients} clients, ` +
       `${counts.derivedKeys} derived keys (${counts.revokedKeys} revoked)`,
     ...summary.routes.map(
       ({ routeId, method, pathTemplate, freshnessClass }) =>
@@ -107,6 +107,7 @@ function membersOf(summary: BundleSummary): JsonMembers {
     counts: {
       routes: counts.routes,
       issuers: counts.issuers,
+      oauth_issuers: counts.oauthIssuers,
       clients: counts.clients,
       derived_keys: counts.derivedKeys,
       revoked_keys: counts.revokedKeys,

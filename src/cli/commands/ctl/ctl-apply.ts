@@ -33,7 +33,7 @@ const SETTINGS = {
   dryRun: toggle('--dry-run', 'show what would be done, and do nothing', false),
   prune: toggle(
     '--prune',
-    'also remove brokers, clients, routes, sources and policies that the file does not name',
+    'also remove brokers, OAuth issuers, clients, routes, sources and policies that the file does not name',
     false,
   ),
   ...REASON,

@@ -10,7 +10,9 @@ import type { CommandLineNode } from '../../define/define-command.ts';
 
 const CALLER = {
   site: required(text('--site <site>', 'Auth Site')),
-  issuer: required(text('--issuer <url>', "the passport's iss: a broker, or the Auth Site's issuer URL")),
+  issuer: required(
+    text('--issuer <url>', "the passport's iss: a broker, an OAuth issuer, or the Auth Site's issuer URL"),
+  ),
   subject: optional(text('--subject <subject>', "the passport's sub, exactly")),
   holderThumbprint: optional(
     text('--holder-thumbprint <thumbprint>', 'RFC 7638 thumbprint of one holder key, in place of --subject'),

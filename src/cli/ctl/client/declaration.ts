@@ -66,6 +66,7 @@ const PRUNED = {
   broker: 'brokers',
   client: 'clients',
   enrollment_policy: 'enrollment_policies',
+  oauth_issuer: 'oauth_issuers',
   route: 'routes',
   source: 'sources',
 } as const;

@@ -4,6 +4,7 @@ import { BlockedCallers } from '../../configuration/blocked-callers.ts';
 import { Brokers } from '../../configuration/brokers.ts';
 import { Clients, Grants } from '../../configuration/clients.ts';
 import { Environments, Fleets } from '../../configuration/environments.ts';
+import { OAuthIssuers } from '../../configuration/oauth-issuers.ts';
 import { AccessTokens, RoleGrants } from '../../configuration/role-grants.ts';
 import { RouteSources, Routes } from '../../configuration/routes.ts';
 import { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
@@ -21,6 +22,7 @@ import {
   registerSigningKeyRoutes,
   registerSiteRoutes,
 } from './hierarchy-api.ts';
+import { registerOAuthIssuerRoutes } from './oauth-issuers-api.ts';
 import { registerOperatorSessionRoutes } from './operator-sessions-api.ts';
 import {
   registerAccessTokenRoutes,
@@ -48,6 +50,7 @@ export function registerConfigurationRoutes(app: ControlApp, deps: Configuration
   registerSiteRoutes(app, new Sites(deps));
   registerSigningKeyRoutes(app, new SigningKeyAdministration(deps));
   registerBrokerRoutes(app, new Brokers(deps));
+  registerOAuthIssuerRoutes(app, new OAuthIssuers(deps));
   registerBlockedCallerRoutes(app, new BlockedCallers(deps));
   registerTargetRoutes(app, new Targets(deps));
   registerClientRoutes(app, new Clients(deps));

@@ -102,6 +102,7 @@ const OF_SITE = [
   'routeSources',
   'route',
   'broker',
+  'oauthIssuer',
   'blockedSubject',
   'blockedCaller',
   'audience',

@@ -122,6 +122,22 @@ export interface Tables {
     keyPins: JsonText;
   };
 
+  /** An OAuth authorization server, whose access tokens count beside a DPoP proof. */
+  oauthIssuer: Versioned & {
+    siteId: Fixed<string>;
+    issuer: Fixed<string>;
+    /** As in the bundle's `oauth_issuers`, without `issuer` and `keys`, with `jwks_url`. */
+    definition: JsonText;
+    /** As in the bundle; null: it is not published. */
+    keys: JsonText | null;
+    /** When the last successful fetch began; null before the first with this `jwks_url`. */
+    fetchedAtMs: number | null;
+    /** When the last fetch began; null when one is due. */
+    attemptedAtMs: number | null;
+    /** Of the last fetch; null when it succeeded. */
+    failureCode: string | null;
+  };
+
   signingKey: {
     id: Fixed<string>;
     siteId: Fixed<string>;

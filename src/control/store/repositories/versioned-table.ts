@@ -11,6 +11,7 @@ const NAMES = {
   target: ['id'],
   client: ['siteId', 'clientId'],
   broker: ['siteId', 'issuer', 'trustDomain'],
+  oauthIssuer: ['siteId', 'issuer'],
   route: ['siteId', 'routeId'],
   routeSources: ['siteId', 'routeId'],
   source: ['id'],

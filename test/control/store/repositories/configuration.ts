@@ -151,6 +151,42 @@ export function clientCases({ read, write, ground }: Bench): void {
   });
 }
 
+export function oauthIssuerCases({ read, write, ground }: Bench): void {
+  it('OAuth issuers', async () => {
+    const { siteId } = await ground();
+    const [first, second] = ['https://a.example', 'https://b.example/realms/x'];
+    const row = { siteId, issuer: first, definition: '{}', ...VERSIONED };
+    await write(async ({ oauthIssuers }) => {
+      await oauthIssuers.add({ ...row, keys: null, attemptedAtMs: null });
+      await oauthIssuers.add({ ...row, issuer: second });
+      const fetch = { keys: '[]', fetchedAtMs: NOW_MS, attemptedAtMs: NOW_MS, failureCode: null };
+      await oauthIssuers.noteFetch({ siteId, issuer: second }, fetch);
+    });
+    const issuersOf = (rows: readonly { readonly issuer: string; readonly siteId: string }[]) =>
+      rows.filter((each) => each.siteId === siteId).map(({ issuer }) => issuer);
+    await read(async ({ oauthIssuers }) => {
+      expect(issuersOf(await oauthIssuers.list({ siteId }, ALL))).toEqual([first, second]);
+      expect(issuersOf(await oauthIssuers.keyed())).toEqual([second]);
+      expect(issuersOf(await oauthIssuers.due(NOW_MS - 1, NOW_MS))).toEqual([first]);
+      expect(issuersOf(await oauthIssuers.due(NOW_MS, NOW_MS))).toEqual([first, second]);
+      // The clock was set back.
+      expect(issuersOf(await oauthIssuers.due(0, NOW_MS - 1))).toEqual([first, second]);
+      expect(await oauthIssuers.oldestFetches()).toContainEqual({
+        ...{ siteId, fetchedAtMs: Math.min(NOW_MS, VERSIONED.updatedAtMs) },
+      });
+    });
+    await write(async ({ oauthIssuers }) => {
+      await oauthIssuers.change({ ...row, version: 1 }, { definition: '{"a":1}' }, NOW_MS);
+    });
+    await read(async ({ oauthIssuers }) => {
+      expect(await oauthIssuers.find(siteId, first)).toMatchObject({ definition: '{"a":1}', version: 2 });
+      // Fetches make no version.
+      expect(await oauthIssuers.find(siteId, second)).toMatchObject({ keys: '[]', version: 1 });
+    });
+    expect(await write((tx) => tx.oauthIssuers.remove(siteId, first))).toBe(true);
+  });
+}
+
 export function routeCases({ read, write, ground }: Bench): void {
   it('many routes at once', async () => {
     const { siteId } = await ground();
