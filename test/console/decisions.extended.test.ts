@@ -74,7 +74,7 @@ test("a route's denials lead to what the reason means, and to Explain", async ()
   await page.getByText('the bundle has no key with this kid').waitFor();
   expect(Object.keys(await legend('Last hour, by reason'))).toContain('jti_replay');
   await page.getByRole('link', { name: 'Explain a request' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Try a request' }).waitFor();
+  await page.getByRole('heading', { level: 1, name: 'Explain a request' }).waitFor();
 });
 
 test('Targets shows who reported, and Set-up is complete', async () => {

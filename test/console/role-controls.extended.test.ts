@@ -90,7 +90,7 @@ const CONTROLS: { readonly [page: string]: { readonly [control: string]: string 
     'Source rules': 'PUT /v1/sites/:site_id/routes/:route_id/sources',
     Delete: 'DELETE /v1/sites/:site_id/routes/:route_id',
   },
-  '/try-request': { Explain: 'POST /v1/sites/:site_id/explanations' },
+  '/explain': { Explain: 'POST /v1/sites/:site_id/explanations' },
   '/targets': {
     'Create target': 'POST /v1/sites/:site_id/targets',
     'Rotate token': 'POST /v1/targets/:target_id/rotate-token',
