@@ -51,6 +51,53 @@ test('the form of a route sets the formats, which the list and the route’s pag
   expect(await definition()).toMatchObject({ accepted_proofs: [FORMAT] });
 });
 
+test('signed headers, body and what DPoP leaves unbound are fields', async () => {
+  const opened = async () => {
+    await pageOf('/clients?view=routes');
+    await row('orders-read').getByRole('button', { name: 'Edit', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Signed headers').waitFor();
+    return dialog;
+  };
+  const form = await opened();
+  const unbound = form.getByRole('group', { name: 'Unbound by DPoP' });
+  expect(await unbound.count()).toBe(0);
+  await form.getByLabel('Signed headers').fill('Content-Type');
+  await form.getByText('in lower case').waitFor();
+  await form.getByLabel('Signed headers').fill('content-type, idempotency-key');
+  await form.getByRole('combobox', { name: 'Body' }).click();
+  await page.getByRole('option', { name: 'unbound' }).click();
+  const proofs = form.getByRole('group', { name: 'Accepted proofs' });
+  await proofs.getByLabel(FORMAT).uncheck();
+  await proofs.getByLabel('transcript-v1').check();
+  await proofs.getByLabel('dpop').check();
+  await unbound.getByLabel('query').check();
+  await form.getByText('DPoP signs no headers').waitFor();
+  await unbound.getByLabel('headers').check();
+  expect([await stage.axeViolations(page), await scrollsSideways(page)]).toEqual([[], false]);
+  await confirm(page, 'Save');
+  await form.waitFor({ state: 'detached' });
+  expect(await definition()).toMatchObject({
+    signed_headers: ['content-type', 'idempotency-key'],
+    body: 'unbound',
+    accepted_proofs: ['transcript-v1', 'dpop'],
+    unbound: ['route', 'site', 'query', 'headers'],
+  });
+  const again = await opened();
+  expect(await again.getByLabel('Signed headers').inputValue()).toBe('content-type, idempotency-key');
+  expect(await again.getByLabel('Other members').inputValue()).toBe('{}');
+  await again.getByRole('group', { name: 'Accepted proofs' }).getByLabel('dpop').uncheck();
+  await again.getByRole('group', { name: 'Accepted proofs' }).getByLabel('transcript-v1').uncheck();
+  await again.getByRole('group', { name: 'Accepted proofs' }).getByLabel(FORMAT).check();
+  await again.getByLabel('Signed headers').fill('');
+  await confirm(page, 'Save');
+  await again.waitFor({ state: 'detached' });
+  const now = await definition();
+  expect(now).not.toHaveProperty('unbound');
+  expect(now).not.toHaveProperty('signed_headers');
+  expect(now).toHaveProperty('body', 'unbound');
+});
+
 test('a verifier that does not know them is named on the site’s pages', async () => {
   const created = await stage.api.create(`/v1/sites/${SITE_ID}/targets`, { body: { name: 'edge-1' } });
   const authorization = `Bearer ${String(created.body.token)}`;

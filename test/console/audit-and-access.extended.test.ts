@@ -61,9 +61,27 @@ test('what is typed into a filter stays when the list arrives', async () => {
 test('an event shows what was before and after', async () => {
   await page.getByRole('row').filter({ hasText: 'reporting' }).getByRole('button', { name: 'Show' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('nothing').waitFor();
-  await dialog.getByText('"client_id": "reporting"').waitFor();
+  await dialog.getByText('Before: nothing').waitFor();
+  await dialog.getByRole('insertion').filter({ hasText: '+ client_id: "reporting"' }).waitFor();
+  expect(await dialog.getByRole('deletion').count()).toBe(0);
   await page.keyboard.press('Escape');
+});
+
+test('an event shows what it changed, by sign, and links to what it names', async () => {
+  await stage.control.applySite({ maxStalenessSeconds: 20 });
+  await page.goto(`${stage.url}/audit?kind=route.change&resource=orders-read`);
+  await page.getByRole('row').getByRole('button', { name: 'Show' }).first().click();
+  const dialog = page.getByRole('dialog');
+  const changed = await dialog.getByRole('insertion').filter({ hasText: 'staleness' }).innerText();
+  expect(changed).toBe('+ definition.max_staleness_seconds: 20');
+  expect(await dialog.getByRole('deletion').first().innerText()).toMatch(/^− /);
+  await dialog.getByText('unchanged').waitFor();
+  expect(await stage.axeViolations(page)).toEqual([]);
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  await page.getByRole('row').getByRole('link', { name: 'orders-read' }).first().click();
+  await page.getByRole('heading', { level: 1, name: 'orders-read' }).waitFor();
+  expect(new URL(page.url()).pathname).toMatch(new RegExp(`/sites/${SITE_ID}/routes/orders-read$`));
 });
 
 test('an access token is shown once, and works until it is deleted', async () => {
@@ -134,8 +152,12 @@ test('the audit trail is filtered by who and when', async () => {
   await page.goto(`${stage.url}/audit`);
   await page.getByLabel('Who').fill('bootstrap');
   await page.waitForURL(/actor=bootstrap/);
-  await page.getByLabel('Before').fill('2020-01-01T00:00:00Z');
-  await page.waitForURL(/until=2020/);
+  await page.getByLabel('From').fill('2019-06-01T12:30');
+  const from = new Date('2019-06-01T12:30').toISOString().replace('.000', '');
+  await page.waitForURL((url) => url.searchParams.get('since') === from);
+  await page.getByRole('row').filter({ hasText: 'bootstrap' }).first().waitFor();
+  await page.getByLabel('Before').fill('2020-01-01T12:00');
+  await page.waitForURL(/until=20/);
   await page.getByRole('row').filter({ hasText: 'bootstrap' }).first().waitFor({ state: 'detached' });
 });
 

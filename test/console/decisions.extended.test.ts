@@ -73,8 +73,8 @@ test("a route's denials lead to what the reason means, and to Explain", async ()
   await figure('Denials by reason').getByRole('link', { name: KEY_UNKNOWN }).click();
   await page.getByText('the bundle has no key with this kid').waitFor();
   expect(Object.keys(await legend('Last hour, by reason'))).toContain('jti_replay');
-  await page.getByRole('link', { name: 'Explain a request' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Try a request' }).waitFor();
+  await page.getByRole('link', { name: 'Explain a request, step by step' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Explain a request' }).waitFor();
 });
 
 test('Targets shows who reported, and Set-up is complete', async () => {

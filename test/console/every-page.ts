@@ -33,12 +33,13 @@ function nameOf(path: string): string {
 }
 
 /** Buttons that open no dialogue. */
-const WITHOUT = /^(?:Copy.*|Choose file|Download .*|Export .*|Validate.*|Next page|First page|)$/;
+const WITHOUT =
+  /^(?:Copy.*|Choose file|Download .*|Export .*|Validate.*|Next page|First page|Filters and order.*|Order|)$/;
 
 /** Those of the page itself, by name; of several with one name the last. */
 async function buttonsOf(page: Page): Promise<ReadonlyMap<string, number>> {
   const names: unknown = await page.evaluate(
-    `[...document.querySelectorAll('main button')].map((button) => button.disabled || button.matches('th button, [role=tab]') ? '' : button.getAttribute('aria-label') ?? button.textContent)`,
+    `[...document.querySelectorAll('main button')].map((button) => button.disabled || !button.checkVisibility() || button.matches('th button, [role=tab]') ? '' : button.getAttribute('aria-label') ?? button.textContent)`,
   );
   const all = Array.isArray(names) ? names.map(String) : [];
   return new Map(all.map((name, at) => [name, at] as const).filter(([name]) => !WITHOUT.test(name)));

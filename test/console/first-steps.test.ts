@@ -42,6 +42,13 @@ test('a step is done where it is shown', async () => {
   await page.getByRole('dialog').getByText('proofgate verifier --auth-site shop').waitFor();
   await page.getByRole('button', { name: 'I have saved it' }).click();
   await step('7. Target').getByText('done').waitFor();
+  // What is done is folded.
+  const more = step('7. Target').getByText('There is gateway');
+  expect(await more.isVisible()).toBe(false);
+  await step('7. Target').locator('summary').click();
+  await more.waitFor();
+  await step('7. Target').getByRole('button', { name: 'Create target' }).waitFor();
+  expect(await stage.axeViolations(page)).toEqual([]);
 });
 
 test('home shows a target that does not poll, and leads to it', async () => {

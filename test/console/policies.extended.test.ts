@@ -29,7 +29,15 @@ describe('a policy', () => {
     await page.goto(`${stage.url}/sites/${SITE_ID}/policies`);
     await button('Create policy').click();
     await dialog().getByLabel('Name').fill('clicked');
-    await dialog().getByLabel('Subject').fill(SUBJECT);
+    const subject = dialog().getByLabel('Subject');
+    await dialog().getByText('SPIRE: spiffe://').waitFor();
+    for (const wrong of ['system:serviceaccount:prod', 'spiffe://shop.example', 'prod billing']) {
+      await subject.fill(wrong);
+      await dialog().getByText('must be').waitFor();
+      expect(await subject.getAttribute('aria-invalid')).toBe('true');
+    }
+    await subject.fill(SUBJECT);
+    expect(await dialog().getByText('must be').count()).toBe(0);
     await dialog().getByLabel('Client').fill('billing');
     await confirm(page, 'Create');
     const command = page.getByText('proofgate enroll');

@@ -90,7 +90,7 @@ const CONTROLS: { readonly [page: string]: { readonly [control: string]: string 
     'Source rules': 'PUT /v1/sites/:site_id/routes/:route_id/sources',
     Delete: 'DELETE /v1/sites/:site_id/routes/:route_id',
   },
-  '/try-request': { Explain: 'POST /v1/sites/:site_id/explanations' },
+  '/explain': { Explain: 'POST /v1/sites/:site_id/explanations' },
   '/targets': {
     'Create target': 'POST /v1/sites/:site_id/targets',
     'Rotate token': 'POST /v1/targets/:target_id/rotate-token',
@@ -102,7 +102,8 @@ const CONTROLS: { readonly [page: string]: { readonly [control: string]: string 
   },
 };
 /** Controls that change nothing at Control. */
-const LOCAL = /^(?:As command|As site file|Copy.*|Show|Choose file|Export (?:CSV|JSON)|Last hour.*|)$/;
+const LOCAL =
+  /^(?:As command|As site file|Copy.*|Show|Choose file|Export (?:CSV|JSON)|Last hour.*|Filters and order.*|Order|)$/;
 
 const ROLES = Object.keys(ROLE_PERMISSIONS);
 const SCOPES = ['installation', `site:${SITE_ID}`];

@@ -1,18 +1,19 @@
 /** The audit trail, with the state before and after each event. */
-import { Button, Code, Group, Modal, SimpleGrid, Text } from '@mantine/core';
+import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation } from '@tanstack/react-query';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { csvOf } from '../api/csv';
 import { saveFile } from '../api/export';
 import { type UrlState, useUrlState } from '../api/url-state';
-import { visibleJson } from '../api/visible';
 import { AsCommand } from '../parts/command';
-import { FilterText } from '../parts/filter';
+import { FilterMoment, FilterText } from '../parts/filter';
 import { List, PAGE_ITEMS } from '../parts/list';
-import { Empty, Page } from '../parts/page';
+import { Empty, Facts, Page } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Moment, UntrustedText } from '../parts/values';
+import { Difference } from './audit-difference';
+import { isDeletion, Named, namesIn } from './audit-names';
 
 type Event = Schemas['AuditEvent'];
 
@@ -27,8 +28,8 @@ const FILTERS = [
   { name: 'kind', parameter: 'kind', label: 'Kind', placeholder: 'target.create' },
   { name: 'resource', parameter: 'resource_id', label: 'Resource ID' },
   { name: 'actor', parameter: 'actor', label: 'Who', placeholder: 'oidc:https://login.example|ada' },
-  { name: 'since', parameter: 'since', label: 'Since', placeholder: '2026-11-21T04:00:00Z' },
-  { name: 'until', parameter: 'until', label: 'Before', placeholder: '2026-11-22T04:00:00Z' },
+  { name: 'since', parameter: 'since', label: 'From, local time', isMoment: true },
+  { name: 'until', parameter: 'until', label: 'Before, local time', isMoment: true },
 ] as const;
 
 export default function Audit() {
@@ -42,7 +43,13 @@ export default function Audit() {
         fetch={(cursor) => readEvents(query, PAGE_ITEMS, cursor)}
         idOf={({ audit_event_id }) => audit_event_id}
         isFiltered={Object.keys(query).length > 0}
-        filters={FILTERS.map(({ parameter, ...filter }) => <FilterText key={parameter} {...filter} />)}
+        filters={FILTERS.map(({ parameter, ...filter }) =>
+          'isMoment' in filter ? (
+            <FilterMoment key={parameter} {...filter} />
+          ) : (
+            <FilterText key={parameter} {...filter} />
+          ),
+        )}
         columns={[
           { title: 'When', text: ({ at }) => at, cell: ({ at }) => <Moment at={at} /> },
           { title: 'Who', text: ({ actor }) => actor, cell: ({ actor }) => <UntrustedText value={actor} /> },
@@ -56,12 +63,17 @@ export default function Audit() {
           {
             title: 'Resource',
             text: ({ resource }) => resource.id,
-            cell: ({ resource }) => <UntrustedText value={resource.id} />,
+            cell: (event) =>
+              isDeletion(event) ? (
+                <UntrustedText value={event.resource.id} />
+              ) : (
+                <Named {...event.resource} siteId={event.site_id} />
+              ),
           },
           {
             title: 'Site',
             text: ({ site_id }) => site_id ?? '',
-            cell: ({ site_id }) => <UntrustedText value={site_id ?? ''} />,
+            cell: ({ site_id = '' }) => <Named kind="site" id={site_id} siteId={site_id || undefined} />,
           },
           {
             title: 'Reason',
@@ -108,10 +120,7 @@ function readEvents(query: Query, limit: number, cursor: string | undefined) {
 function Change({ event }: { readonly event: Event }) {
   const { before, after, kind, resource, request_id, audit_event_id } = event;
   const [opened, { open, close }] = useDisclosure(false);
-  const states = [
-    ['Before', before],
-    ['After', after],
-  ] as const;
+  const names = namesIn(event);
   return (
     <>
       <Button variant="subtle" size="compact-sm" onClick={open}>
@@ -123,21 +132,13 @@ function Change({ event }: { readonly event: Event }) {
         size="xl"
         title={<UntrustedText value={`${kind} ${resource.id}`} />}
       >
-        <SimpleGrid cols={{ base: 1, sm: 2 }}>
-          {states.map(([name, state]) => (
-            <div key={name}>
-              <Text size="sm" fw={600}>
-                {name}
-              </Text>
-              <Code block className="grow" tabIndex={0}>
-                {state === undefined ? 'nothing' : visibleJson(state, 2)}
-              </Code>
-            </div>
-          ))}
-        </SimpleGrid>
-        <Text size="xs" c="dimmed" className="break" mt="sm">
-          {audit_event_id} {request_id !== undefined && <>request {request_id}</>}
-        </Text>
+        <Stack gap="sm">
+          {names.length > 0 && <Facts rows={names} />}
+          <Difference before={before} after={after} />
+          <Text size="xs" c="dimmed" className="break">
+            {audit_event_id} {request_id !== undefined && <>request {request_id}</>}
+          </Text>
+        </Stack>
       </Modal>
     </>
   );

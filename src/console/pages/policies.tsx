@@ -11,7 +11,7 @@ import { bodyOfValues, Fields, type Values } from '../parts/fields';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { State, UntrustedText } from '../parts/values';
-import { activeRevisions, POLICY_TERMS } from './policy-terms';
+import { activeRevisions, POLICY_TERMS, SERVICE_ACCOUNT, SPIFFE_ID, subjectFault } from './policy-terms';
 
 type Policy = Schemas['EnrollmentPolicy'];
 
@@ -111,7 +111,9 @@ function CreatePolicy() {
     {
       name: 'verified_subject',
       label: 'Subject of the workload token, exactly',
-      placeholder: 'system:serviceaccount:NAMESPACE:SERVICE-ACCOUNT',
+      description: `Kubernetes: ${SERVICE_ACCOUNT}. SPIRE: ${SPIFFE_ID}. Other issuers: the sub of their tokens.`,
+      placeholder: 'system:serviceaccount:prod:billing',
+      faultOf: subjectFault,
     },
     {
       name: 'client_id',

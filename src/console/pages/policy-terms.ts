@@ -29,6 +29,26 @@ export const POLICY_TERMS: readonly Field[] = [
   },
 ];
 
+/** Forms of a verified subject, by what issues the token. */
+export const SERVICE_ACCOUNT = 'system:serviceaccount:<namespace>:<name>';
+export const SPIFFE_ID = 'spiffe://<trust domain>/<path>';
+
+const LABEL = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?';
+const IS_SERVICE_ACCOUNT = new RegExp(`^system:serviceaccount:${LABEL}:${LABEL}(?:\\.${LABEL})*$`);
+/** Source: SPIFFE-ID, sections 2.1 and 2.2. */
+const IS_SPIFFE_ID = /^spiffe:\/\/[a-z0-9._-]+(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
+
+/** Control rejects all of them but a wrong SPIFFE ID. Source: `isPossibleSubject` of src/control/enrollment/policies.ts. */
+export function subjectFault(subject: string): string | undefined {
+  if (subject === '') return undefined;
+  if (!/^[!-~]{1,512}$/.test(subject)) return 'must be ASCII without spaces, at most 512 characters';
+  if (/^system:serviceaccount:/i.test(subject) && !IS_SERVICE_ACCOUNT.test(subject)) {
+    return `must be ${SERVICE_ACCOUNT}, without patterns`;
+  }
+  if (/^spiffe:/i.test(subject) && !IS_SPIFFE_ID.test(subject)) return `must be ${SPIFFE_ID}`;
+  return undefined;
+}
+
 export interface ActiveRevision {
   readonly source: Schemas['Source'];
   readonly revision: Schemas['SourceRevision'];

@@ -38,7 +38,7 @@ function FromRunBook({ code }: { readonly code: string }) {
           ...(row === undefined ? [] : [['What to do', row.todo] as const]),
         ]}
       />
-      <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/try-request`} size="sm">
+      <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/explain`} size="sm">
         Explain a request, step by step
       </Anchor>
     </Section>

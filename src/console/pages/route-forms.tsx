@@ -1,14 +1,20 @@
 /** Creating, changing and deleting routes. */
-import { JsonInput, NumberInput, Select, SimpleGrid, TextInput } from '@mantine/core';
+import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { EditForm } from '../parts/edit';
-import { ObserveFields } from '../parts/observe-fields';
-import { type ProofFormat, ProofFormatsField } from '../parts/proof-formats';
 import { UntrustedText } from '../parts/values';
+import {
+  type DefinitionDraft,
+  DefinitionFields,
+  definitionOf,
+  draftOf,
+  NEW,
+  siteFileMembers,
+} from './route-definition';
 import {
   declaredRoute,
   ownRule,
@@ -19,181 +25,6 @@ import {
   ruleOf,
   type SourceRule,
 } from './route-rules';
-
-type Definition = Schemas['RouteDefinition'];
-type Enforcement = NonNullable<Definition['enforcement']>;
-
-/** Members with their own form field; the others are edited as JSON. */
-interface DefinitionDraft {
-  readonly method: string;
-  readonly path_template: string;
-  readonly audience: string;
-  readonly freshness_class: string;
-  readonly max_staleness_seconds: number | undefined;
-  readonly resource: string;
-  /** Empty: as without the member. */
-  readonly accepted_proofs: readonly ProofFormat[];
-  readonly enforcement: Enforcement;
-  readonly observe_until: string;
-  readonly others: string;
-}
-
-const NEW: DefinitionDraft = {
-  method: 'GET',
-  path_template: '',
-  audience: '',
-  freshness_class: 'bounded',
-  max_staleness_seconds: 30,
-  resource: '',
-  accepted_proofs: [],
-  enforcement: 'enforce',
-  observe_until: '',
-  others: '{}',
-};
-
-function draftOf(definition: Definition): DefinitionDraft {
-  const { method, path_template, audience, freshness_class, max_staleness_seconds, resource, ...rest } =
-    definition;
-  const { accepted_proofs = [], enforcement = 'enforce', observe_until = '', ...others } = rest;
-  return {
-    method,
-    path_template,
-    audience,
-    freshness_class,
-    max_staleness_seconds,
-    resource: resource ?? '',
-    accepted_proofs,
-    enforcement,
-    observe_until,
-    others: JSON.stringify(others, null, 2),
-  };
-}
-
-/** @throws Error when the JSON is not an object */
-function definitionOf({
-  accepted_proofs,
-  enforcement,
-  observe_until,
-  others,
-  resource,
-  max_staleness_seconds,
-  ...members
-}: DefinitionDraft): Definition {
-  const staleness = members.freshness_class === 'bounded' ? max_staleness_seconds : undefined;
-  return {
-    ...(parsed(others) as Pick<Definition, 'body' | 'forward_authorization'>),
-    ...members,
-    ...(resource === '' ? {} : { resource }),
-    ...(staleness === undefined ? {} : { max_staleness_seconds: staleness }),
-    ...(accepted_proofs.length === 0 ? {} : { accepted_proofs: [...accepted_proofs] }),
-    ...(enforcement === 'observe' ? { enforcement, observe_until } : {}),
-  };
-}
-
-function parsed(text: string): object {
-  try {
-    const value: unknown = JSON.parse(text === '' ? '{}' : text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
-  } catch {
-    // The error below covers this case.
-  }
-  throw new Error('Other members must be a JSON object');
-}
-
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-
-interface FieldsProps {
-  readonly draft: DefinitionDraft;
-  readonly change: (changes: Partial<DefinitionDraft>) => void;
-}
-
-function DefinitionFields({ draft, change }: FieldsProps) {
-  const isBounded = draft.freshness_class === 'bounded';
-  return (
-    <>
-      <SimpleGrid cols={{ base: 1, sm: 2 }}>
-        <Select
-          label="Method"
-          data={[...new Set([...METHODS, draft.method])]}
-          value={draft.method}
-          allowDeselect={false}
-          onChange={(method) => change({ method: method ?? draft.method })}
-        />
-        <TextInput
-          label="Path template"
-          description="{name} stands for one segment."
-          placeholder="/v1/orders/{order_id}"
-          value={draft.path_template}
-          onChange={({ currentTarget }) => change({ path_template: currentTarget.value })}
-          required
-        />
-        <TextInput
-          label="Audience"
-          description="The API that passports are for."
-          placeholder="https://api.shop.example"
-          value={draft.audience}
-          onChange={({ currentTarget }) => change({ audience: currentTarget.value })}
-          required
-        />
-        <TextInput
-          label="Resource"
-          description="What clients are granted. Empty: the route ID."
-          placeholder="orders"
-          value={draft.resource}
-          onChange={({ currentTarget }) => change({ resource: currentTarget.value })}
-        />
-        <Select
-          label="Freshness"
-          description="How old the verifier's bundle may be."
-          data={[
-            { value: 'realtime', label: 'realtime: a few seconds' },
-            { value: 'bounded', label: 'bounded: as long as you say' },
-          ]}
-          value={draft.freshness_class}
-          allowDeselect={false}
-          onChange={(next) => change({ freshness_class: next ?? draft.freshness_class })}
-        />
-        {isBounded && (
-          <NumberInput
-            label="Greatest age in seconds"
-            description="Then the route denies, until the verifier reaches Control."
-            value={draft.max_staleness_seconds ?? ''}
-            min={1}
-            onChange={(next) => change({ max_staleness_seconds: next === '' ? undefined : Number(next) })}
-            required
-          />
-        )}
-        <ObserveFields
-          label="Enforcement"
-          description="Observed: denied requests pass, without identity."
-          otherwise="enforce: deny what is not verified"
-          isObserved={draft.enforcement === 'observe'}
-          until={draft.observe_until}
-          change={({ isObserved, until }) =>
-            change({
-              ...(isObserved === undefined ? {} : { enforcement: isObserved ? 'observe' : 'enforce' }),
-              ...(until === undefined ? {} : { observe_until: until }),
-            })
-          }
-        />
-      </SimpleGrid>
-      <ProofFormatsField
-        formats={draft.accepted_proofs}
-        change={(accepted_proofs) => change({ accepted_proofs })}
-      />
-      <JsonInput
-        label="Other members"
-        description="As in a bundle, such as signed_headers, required_context, body."
-        autosize
-        minRows={2}
-        formatOnBlur
-        validationError="not JSON"
-        value={draft.others}
-        onChange={(others) => change({ others })}
-      />
-    </>
-  );
-}
 
 export function CreateRoute({ label = 'Create route' }: { readonly label?: string }) {
   const site = useSite();
@@ -251,14 +82,6 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
       }}
     />
   );
-}
-
-function siteFileMembers(draft: DefinitionDraft): object {
-  try {
-    return definitionOf(draft);
-  } catch {
-    return {};
-  }
 }
 
 interface RouteDraft extends DefinitionDraft {

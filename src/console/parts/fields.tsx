@@ -11,6 +11,8 @@ export interface Field {
   readonly options?: readonly { readonly value: string; readonly label: string }[];
   /** Suggested values; others may be typed. */
   readonly suggestions?: readonly string[];
+  /** What is wrong with a value, of which Control would reject most; undefined if nothing is. */
+  readonly faultOf?: (value: string) => string | undefined;
   readonly isOptional?: boolean;
   /** Whether the value is sent as a number. */
   readonly isNumber?: boolean;
@@ -29,12 +31,13 @@ interface FieldsProps {
 
 export function Fields({ fields, values, onChange }: FieldsProps) {
   return fields.map(
-    ({ name, label, description, placeholder, options, suggestions, isOptional, isNumber }) => {
+    ({ name, label, description, placeholder, options, suggestions, faultOf, isOptional, isNumber }) => {
       const set = (value: string) => onChange({ ...values, [name]: value });
       const common = {
         label,
         description,
         value: values[name] ?? '',
+        error: faultOf?.(values[name] ?? ''),
         required: isOptional !== true,
       };
       if (options !== undefined) {

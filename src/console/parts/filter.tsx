@@ -1,4 +1,4 @@
-/** A text filter of Control, which applies when the user stops typing. */
+/** Filters of Control, which apply when the user stops typing. */
 import { TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useState } from 'react';
@@ -13,19 +13,39 @@ interface FilterTextProps {
   readonly placeholder?: string;
 }
 
-export function FilterText({ name, label, placeholder }: FilterTextProps) {
+export function FilterText({ placeholder, ...filter }: FilterTextProps) {
+  return <Filter {...filter} {...(placeholder === undefined ? {} : { placeholder })} />;
+}
+
+/** A moment, entered in the reader's time zone and in the URL in UTC. */
+export function FilterMoment({ name, label }: FilterTextProps) {
+  return <Filter name={name} label={label} type="datetime-local" show={localTime} read={utcTime} />;
+}
+
+interface FilterProps extends FilterTextProps {
+  readonly type?: string;
+  /** The value of the input for that in the URL, and the reverse. */
+  readonly show?: (applied: string) => string;
+  readonly read?: (typed: string) => string;
+}
+
+const unchanged = (text: string) => text;
+
+function Filter({ name, show = unchanged, read = unchanged, ...input }: FilterProps) {
   const { values, set } = useUrlState();
   const applied = values[name];
-  const [typed, setTyped] = useState(applied ?? '');
+  const [typed, setTyped] = useState(() => show(applied ?? ''));
   // Clears the input when a link removes the filter.
   useEffect(() => {
     if (applied === undefined) setTyped('');
   }, [applied]);
-  const apply = useDebouncedCallback((text: string) => set({ [name]: text.trim() || undefined }), PAUSE_MS);
+  const apply = useDebouncedCallback(
+    (text: string) => set({ [name]: read(text.trim()) || undefined }),
+    PAUSE_MS,
+  );
   return (
     <TextInput
-      label={label}
-      {...(placeholder === undefined ? {} : { placeholder })}
+      {...input}
       value={typed}
       onChange={({ currentTarget }) => {
         setTyped(currentTarget.value);
@@ -33,4 +53,17 @@ export function FilterText({ name, label, placeholder }: FilterTextProps) {
       }}
     />
   );
+}
+
+/** `2026-11-21T04:00` of an RFC 3339 time; empty if it is none. */
+function localTime(moment: string): string {
+  const ms = Date.parse(moment);
+  if (Number.isNaN(ms)) return '';
+  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000;
+  return new Date(ms - offsetMs).toISOString().slice(0, 'YYYY-MM-DDTHH:mm'.length);
+}
+
+function utcTime(local: string): string {
+  const ms = Date.parse(local);
+  return Number.isNaN(ms) ? '' : new Date(ms).toISOString().replace('.000', '');
 }

@@ -2,9 +2,19 @@
  * A list of Control, with pages by cursor and its state in the URL. A list that fits on one page can be sorted by any
  * column and searched while typing. A longer list has Control's order and Control's filters.
  */
-import { Button, Checkbox, Group, Stack, Table, Text, TextInput, UnstyledButton } from '@mantine/core';
+import {
+  Button,
+  Checkbox,
+  Group,
+  NativeSelect,
+  Stack,
+  Table,
+  Text,
+  TextInput,
+  UnstyledButton,
+} from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { useUrlState } from '../api/url-state';
 import { Loading } from './loading';
 import { Problem } from './problem';
@@ -68,16 +78,35 @@ export function List<T>(props: ListProps<T>) {
   const { name, queryKey, fetch, idOf, columns, empty, filters, isFiltered, selection } = props;
   const { values, set } = useUrlState();
   const { cursor, search = '', sort, order } = values;
+  /** On a narrow screen the filters are behind a button. */
+  const [isUnfolded, setUnfolded] = useState(false);
   const { data, error, isFetching } = useQuery({
     queryKey: [...queryKey, { cursor }],
     queryFn: () => filledPage(fetch, cursor),
     placeholderData: (before) => before,
   });
   // Rendered at the same position before and after the first answer, so that typed text is kept.
-  const head = (searchField?: ReactNode) => (
-    <Group gap="sm" align="flex-end">
+  const head = (searchField?: ReactNode, order?: ReactNode) => (
+    <Group gap="sm" align="flex-end" className="list-head">
       {searchField}
-      {filters}
+      {(filters !== undefined || order !== undefined) && (
+        <Button
+          variant="default"
+          className="fold"
+          aria-expanded={isUnfolded}
+          onClick={() => setUnfolded(!isUnfolded)}
+        >
+          {filters === undefined
+            ? 'Order'
+            : isFiltered === true
+              ? 'Filters and order: filtered'
+              : 'Filters and order'}
+        </Button>
+      )}
+      <Group gap="sm" align="flex-end" className="folded" data-opened={isUnfolded}>
+        {order}
+        {filters}
+      </Group>
     </Group>
   );
   // The filters stay visible, so that the user can correct one that Control rejects.
@@ -104,16 +133,17 @@ export function List<T>(props: ListProps<T>) {
             onChange={({ currentTarget }) => set({ search: currentTarget.value })}
           />
         ),
+        isWhole && !isEmpty && <OrderSelect columns={columns} sort={sort} order={order} set={set} />,
       )}
       {isEmpty ? (
         empty
       ) : (
         <>
-          <TableFrame label={name} isLoading={isFetching}>
+          <TableFrame label={name} isLoading={isFetching} hasCards>
             <Table.Thead>
               <Table.Tr>
                 {selection && (
-                  <Table.Th w={40}>
+                  <Table.Th w={40} className="selects">
                     <SelectAll items={items} selection={selection} />
                   </Table.Th>
                 )}
@@ -133,12 +163,14 @@ export function List<T>(props: ListProps<T>) {
               {items.map((item) => (
                 <Table.Tr key={idOf(item)}>
                   {selection && (
-                    <Table.Td>
+                    <Table.Td className="selects">
                       <SelectOne item={item} idOf={idOf} selection={selection} />
                     </Table.Td>
                   )}
                   {columns.map(({ title, cell }) => (
-                    <Table.Td key={title}>{cell(item)}</Table.Td>
+                    <Table.Td key={title} data-title={title}>
+                      <div>{cell(item)}</div>
+                    </Table.Td>
                   ))}
                 </Table.Tr>
               ))}
@@ -205,12 +237,17 @@ function SelectOne<T>({ item, idOf, selection: { items, change, nameOf } }: Sele
   );
 }
 
-interface HeadingProps<T> {
-  readonly column: Column<T>;
-  readonly isSortable: boolean;
+interface Order {
+  /** Title of the column. */
   readonly sort: string | undefined;
+  /** `down` or ascending. */
   readonly order: string | undefined;
   readonly set: (changes: { readonly [name: string]: string | undefined }) => void;
+}
+
+interface HeadingProps<T> extends Order {
+  readonly column: Column<T>;
+  readonly isSortable: boolean;
 }
 
 function Heading<T>({ column: { title, text }, isSortable, sort, order, set }: HeadingProps<T>) {
@@ -224,6 +261,30 @@ function Heading<T>({ column: { title, text }, isSortable, sort, order, set }: H
         <span aria-hidden="true">{{ none: '', ascending: ' ↑', descending: ' ↓' }[direction]}</span>
       </UnstyledButton>
     </Table.Th>
+  );
+}
+
+/** Sorts on a narrow screen, where cards have no headings to press. */
+function OrderSelect<T>({ columns, sort, order, set }: Order & Pick<ListProps<T>, 'columns'>) {
+  const titles = columns.filter(({ text }) => text !== undefined).map(({ title }) => title);
+  return (
+    <NativeSelect
+      className="fold"
+      label="Order"
+      aria-label="Order"
+      value={sort === undefined ? '' : `${order ?? ''} ${sort}`}
+      data={[
+        { value: '', label: 'as listed' },
+        ...titles.flatMap((title) => [
+          { value: ` ${title}`, label: `${title}, ascending` },
+          { value: `down ${title}`, label: `${title}, descending` },
+        ]),
+      ]}
+      onChange={({ currentTarget: { value } }) => {
+        const at = value.indexOf(' ');
+        set({ sort: value.slice(at + 1) || undefined, order: value.slice(0, Math.max(at, 0)) || undefined });
+      }}
+    />
   );
 }
 

@@ -9,7 +9,7 @@ export type ProofFormat = NonNullable<Definition['accepted_proofs']>[number];
 const LABELS: Readonly<Record<ProofFormat, string>> = {
   'transcript-v1': 'transcript-v1: a passport, and a signer of ours',
   'http-message-signatures': 'http-message-signatures: a derived key, and any library for RFC 9421',
-  dpop: 'dpop: a passport, and any library for RFC 9449; list what it leaves unbound under “Other members”',
+  dpop: 'dpop: a passport, and any library for RFC 9449; binds less than the others',
 };
 const FORMATS = Object.keys(LABELS) as readonly ProofFormat[];
 

@@ -1,4 +1,4 @@
-/** Steps in order, each done, next, blocked, or later. */
+/** Steps in order, each done and folded, next, blocked, or later. */
 import { Badge, Card, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 
@@ -11,7 +11,7 @@ export interface Step {
   readonly text: ReactNode;
   /** Instructions, shown until the step is done. */
   readonly todo?: ReactNode;
-  /** Shown in any state. */
+  /** Shown in any state; when the step is done, after it is unfolded. */
   readonly always?: ReactNode;
 }
 
@@ -44,27 +44,42 @@ interface StepCardProps {
 function StepCard({ step: { title, isDone, blockedBy, text, todo, always }, number, isNext }: StepCardProps) {
   const state = isDone ? 'done' : blockedBy !== undefined ? 'blocked' : isNext ? 'next' : 'later';
   const { color, label } = LOOKS[state];
+  const head = (
+    <Group justify="space-between" wrap="nowrap" flex={1}>
+      <Title order={2} size="h5">
+        {number}. {title}
+      </Title>
+      <Badge color={color} variant="light" className="state">
+        {label}
+      </Badge>
+    </Group>
+  );
   return (
     <Card withBorder padding={isDone ? 'xs' : 'md'}>
       <Stack gap="xs">
-        <Group justify="space-between" wrap="nowrap">
-          <Title order={2} size="h5">
-            {number}. {title}
-          </Title>
-          <Badge color={color} variant="light" className="state">
-            {label}
-          </Badge>
-        </Group>
-        <Text component="div" size="sm">
-          {text}
-        </Text>
-        {blockedBy !== undefined && !isDone && (
-          <Text component="div" size="sm" c="red">
-            {blockedBy}
-          </Text>
+        {isDone ? (
+          <details>
+            <summary>{head}</summary>
+            <Text component="div" size="sm" mt="xs">
+              {text}
+            </Text>
+          </details>
+        ) : (
+          <>
+            {head}
+            <Text component="div" size="sm">
+              {text}
+            </Text>
+            {blockedBy !== undefined && (
+              <Text component="div" size="sm" c="red">
+                {blockedBy}
+              </Text>
+            )}
+            {todo}
+          </>
         )}
-        {!isDone && todo}
-        {always}
+        {/* At the same place in each state, so that its open dialogue stays when the step is done. */}
+        {always !== undefined && <div className="always">{always}</div>}
       </Stack>
     </Card>
   );

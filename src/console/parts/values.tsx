@@ -110,7 +110,7 @@ const COLORS: { readonly [state: string]: string } = {
   passed: 'green',
   effective: 'green',
   matches: 'green',
-  would_pass: 'teal',
+  would_pass: 'green',
   validated: 'blue',
   waiting: 'blue',
   activating: 'blue',

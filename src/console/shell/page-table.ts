@@ -41,10 +41,10 @@ export const SITE_PAGES: readonly PageEntry[] = [
   },
   { path: '/targets', title: 'Targets', Icon: icons.IconTarget, load: () => import('../pages/targets') },
   {
-    path: '/try-request',
-    title: 'Try a request',
+    path: '/explain',
+    title: 'Explain a request',
     Icon: icons.IconExplain,
-    load: () => import('../pages/try-request'),
+    load: () => import('../pages/explain'),
   },
 ];
 

@@ -1,20 +1,7 @@
 /** Explains a captured request. The request stays on this page and is stored neither in the URL nor in the browser. */
-import {
-  Alert,
-  Button,
-  Code,
-  FileButton,
-  Group,
-  NumberInput,
-  Stack,
-  Table,
-  Text,
-  Textarea,
-  TextInput,
-  VisuallyHidden,
-} from '@mantine/core';
+import { Alert, Code, Group, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
 import { visible } from '../api/visible';
@@ -23,92 +10,22 @@ import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame, TableHead } from '../parts/table-frame';
 import { Moment, State, UntrustedText } from '../parts/values';
+import { ExplainForm } from './explain-form';
 
 type Report = Schemas['ExplainReport'];
 
-export default function TryRequest() {
+export default function Explain() {
   const { site_id } = useSite();
-  const [request, setRequest] = useState('');
-  const [revision, setRevision] = useState<number>();
-  const [at, setAt] = useState('');
   const { mutate, data, error, isPending, reset } = useMutation({
     gcTime: 0,
-    mutationFn: () =>
-      bodyOf(
-        api.POST('/v1/sites/{site_id}/explanations', {
-          params: { path: { site_id } },
-          body: {
-            request,
-            ...(revision === undefined ? {} : { revision }),
-            ...(at === '' ? {} : { at }),
-          },
-        }),
-      ),
+    mutationFn: (body: Schemas['ExplanationRequest']) =>
+      bodyOf(api.POST('/v1/sites/{site_id}/explanations', { params: { path: { site_id } }, body })),
   });
-  /** Hides a result that does not belong to the current inputs. */
-  const entering =
-    <T,>(set: (value: T) => void) =>
-    (value: T) => {
-      reset();
-      set(value);
-    };
-  const enterRequest = entering(setRequest);
   return (
-    <Page title="Try a request" question="Why is this request allowed or denied?">
+    <Page title="Explain a request" question="Why is this request allowed or denied?">
       <Section title="Request">
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            mutate();
-          }}
-        >
-          <Stack>
-            <Textarea
-              label="Captured request"
-              description="JSON: a file of --capture-denied, a line of the audit log alone or with the request, a CheckRequest, or the output of sign --format json."
-              value={request}
-              onChange={({ currentTarget }) => enterRequest(currentTarget.value)}
-              rows={10}
-              styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
-              spellCheck={false}
-              autoComplete="off"
-              required
-            />
-            <Group align="flex-end">
-              <FileButton
-                accept="application/json,.json,.jsonl,.txt"
-                onChange={(file) => void file?.text().then(enterRequest)}
-              >
-                {(props) => (
-                  <Button variant="default" {...props}>
-                    Choose file
-                  </Button>
-                )}
-              </FileButton>
-              <NumberInput
-                label="Bundle revision"
-                placeholder="of the event, or newest"
-                value={revision ?? ''}
-                min={1}
-                allowDecimal={false}
-                onChange={(value) => entering(setRevision)(value === '' ? undefined : Number(value))}
-              />
-              <TextInput
-                label="Time in UTC"
-                placeholder="of the capture, or now"
-                value={at}
-                onChange={({ currentTarget }) => entering(setAt)(currentTarget.value.trim())}
-              />
-              <Button type="submit" loading={isPending} disabled={request.trim() === ''}>
-                Explain
-              </Button>
-            </Group>
-            <Text size="sm" c="dimmed">
-              Control rejects a proof that could still be used: wait until it has expired, at most 6 minutes,
-              or remove its signature. It stores and logs nothing of the request.
-            </Text>
-          </Stack>
-        </form>
+        {/* A result beside another request would be taken for that one's. */}
+        <ExplainForm onSubmit={mutate} onChange={reset} isPending={isPending} />
         {error && <Problem error={error} />}
         <VisuallyHidden role="status">
           {data !== undefined && `Result: ${data.report.decision.outcome}`}

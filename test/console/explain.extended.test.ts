@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => stage.stop());
 
 /** A request that was changed under way. Its key is none of the site's. */
-function capture(ageSeconds: number): object {
+function capture(ageSeconds: number) {
   const nowSeconds = Math.floor(Date.now() / 1000) - ageSeconds;
   const plan = { caller: 'billing', route: 'orders-read', nowSeconds } as const;
   const { wire } = signRequest(newSiteKeys(), plan, {
@@ -39,9 +39,11 @@ const event = {
   detail: 'no_match',
 };
 
+const input = () => page.getByLabel('Audit line, decision ID, signed headers or captured request');
+
 async function explain(request: object): Promise<void> {
-  await page.goto(`${stage.url}/sites/${SITE_ID}/try-request`);
-  await page.getByLabel('Captured request').fill(JSON.stringify(request));
+  await page.goto(`${stage.url}/sites/${SITE_ID}/explain`);
+  await input().fill(JSON.stringify(request));
   await page.getByRole('button', { name: 'Explain' }).click();
 }
 
@@ -50,7 +52,7 @@ function rowsOf(label: string): Promise<readonly string[]> {
   return page.getByRole('region', { name: label }).locator('tbody tr').allInnerTexts();
 }
 
-describe('try a request', () => {
+describe('explain a request', () => {
   test('shows the steps, the line that differs, the rule that matches and what to do', async () => {
     await explain(capture(3600));
     await page.getByRole('heading', { name: 'Result' }).waitFor();
@@ -67,7 +69,7 @@ describe('try a request', () => {
     expect(await page.getByText('What to do', { exact: true }).count()).toBe(1);
     expect(await stage.axeViolations(page)).toEqual([]);
     // A result beside another request would be taken for that one's.
-    await page.getByLabel('Captured request').fill('{}');
+    await input().fill('{}');
     expect(await page.getByRole('heading', { name: 'Result' }).count()).toBe(0);
   });
 
@@ -100,5 +102,51 @@ describe('try a request', () => {
     await page.getByText('As the verifier explained it').waitFor();
     expect(await page.locator('main img').count()).toBe(0);
     expect(await page.getByText('⟨U+202E⟩').count()).toBeGreaterThan(2);
+  });
+
+  test('takes what sign printed, and what the gateway received in its place', async () => {
+    const { method, scheme, authority, headers } = capture(3600);
+    const printed = headers.filter((line) => /^(?:authorization|x-proofgate-[a-z]+):/i.test(line));
+    await page.goto(`${stage.url}/sites/${SITE_ID}/explain`);
+    await input().fill(printed.join('\n'));
+    const url = page.getByLabel('URL that the gateway received');
+    const signed = await url.inputValue();
+    expect(signed).toMatch(new RegExp(`^${scheme}://${authority}/v1/orders/17\\?`));
+    expect(await page.getByLabel('Method').inputValue()).toBe(method);
+    expect(Date.parse(await page.getByLabel('Time in UTC').inputValue())).toBeLessThan(
+      Date.now() - 3_000_000,
+    );
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('heading', { name: 'Result' }).waitFor();
+    expect(await rowsOf('Lines that differ')).toEqual([]);
+    await url.fill('/v1/orders/18');
+    expect(await page.getByRole('button', { name: 'Explain' }).isDisabled()).toBe(true);
+    await url.fill(signed.replace('/17', '/18'));
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('region', { name: 'Lines that differ' }).waitFor();
+    expect(await rowsOf('Lines that differ')).toEqual([expect.stringContaining('path segment 3')]);
+    expect(await stage.axeViolations(page)).toEqual([]);
+  });
+
+  test('completes an audit line with its request', async () => {
+    const { method, scheme, authority, headers, path } = capture(3600);
+    await explain(event);
+    await page.getByText('To see more').waitFor();
+    await page.getByLabel('Method').fill(method);
+    await page.getByLabel('URL that the gateway received').fill(`${scheme}://${authority}${path}`);
+    await page.getByLabel('Headers that the gateway received').fill(headers.join('\n'));
+    const sent = page.waitForRequest(/\/explanations$/);
+    await page.getByRole('button', { name: 'Explain' }).click();
+    const { request } = (await sent).postDataJSON() as { request: string };
+    expect(JSON.parse(request)).toEqual({ event, method, scheme, authority, path, headers });
+    await page.getByText('The recorded decision is').waitFor();
+  });
+
+  test('says what a decision ID alone cannot', async () => {
+    await page.goto(`${stage.url}/sites/${SITE_ID}/explain`);
+    await input().fill('5D9279F4-3c12-4ca5-8bc3-42ef88789323');
+    const command = 'proofgate explain --decision-id 5d9279f4-3c12-4ca5-8bc3-42ef88789323';
+    await page.getByText(command).waitFor();
+    expect(await page.getByRole('button', { name: 'Explain' }).isDisabled()).toBe(true);
   });
 });
