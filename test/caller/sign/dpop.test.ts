@@ -57,7 +57,7 @@ function linesOf({ headers }: SignedRequest): { readonly token: string; readonly
 
 function verdictOn(request: RequestToSign, result: SignedRequest): string {
   const own = request.headers.filter(({ name }) => !result.headers.replaces(name));
-  const facts = { ...factsOf({ ...request, headers: own }, result), proofRemoval: 'always' as const };
+  const facts = { ...factsOf({ ...request, headers: own }, result), removesProofs: true as const };
   return outcomeOf(checkNow(createTestVerifier({ snapshot, dpopNonces: nonces }).verifier, facts));
 }
 
