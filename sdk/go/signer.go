@@ -17,7 +17,7 @@ import (
 )
 
 // Version is that of the whole project.
-const Version = "0.3.1"
+const Version = "0.4.0"
 
 const (
 	proofSeconds    = 60

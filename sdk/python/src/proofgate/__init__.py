@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ._auth import Auth
     from ._retries import RetryAdapter
 
-__version__ = "0.3.1"
+__version__ = "0.4.0"
 __all__ = [
     "Auth",
     "BodyDigest",

@@ -18,7 +18,7 @@ import java.util.function.Supplier;
  */
 public final class Signer {
     /** Version of the whole project. */
-    public static final String VERSION = "0.3.1";
+    public static final String VERSION = "0.4.0";
 
     private static final int PASSPORT_SECONDS = 300;
     /** A passport is reused for two thirds of its life: verifiers cache it. */
