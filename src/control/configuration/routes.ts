@@ -33,6 +33,7 @@ import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { endOf, observationOfRoute, rejectFaultyEnd } from './observations.ts';
 import { membersOfRoute, rejectOldTargets } from './old-targets.ts';
+import { rejectSharedByRoutes } from './shared-origins.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
 
@@ -210,6 +211,7 @@ async function rejectFaultyRoutes(
     siteId,
     routes.flatMap(({ definition }) => membersOfRoute(definition)),
   );
+  await rejectSharedByRoutes(tx, siteId, origins, routes, check);
   const hasHeader = routes.some(({ definition }) => definition.passport_header !== undefined);
   if (hasHeader) await rejectUnknownHeader(tx, siteId);
 }

@@ -35,6 +35,7 @@ import type { Transaction } from '../store/transaction.ts';
 import { rejectHeldScope } from './environments.ts';
 import { endOf, observationOfSite, rejectFaultyEnd } from './observations.ts';
 import { rejectOldTargets } from './old-targets.ts';
+import { rejectSharedOrigins } from './shared-origins.ts';
 
 /** Creates a new site's signing keys, in the transaction that creates the site. */
 export type CreateSiteKeys = (tx: Transaction, siteId: string, nowMs: number) => Promise<unknown>;
@@ -76,6 +77,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
         throw new ApiProblem('already_exists', 'there is a site of that identifier');
       }
       rejectFaultyEnd(observationOfSite(site), Math.floor(nowMs / 1000));
+      await rejectSharedOrigins(tx, site.site_id, site.origins);
       if (await tx.hierarchy.hasIssuerUrl(site.issuer_url)) {
         throw new ApiProblem('already_exists', 'another site has that issuer_url');
       }
@@ -90,6 +92,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     rejectFaults(originFaults(change.origins ?? []));
     return this.changeRow(operation, [id], version, async (tx, _row, nowMs) => {
       rejectFaultyEnd(observationOfSite(change), Math.floor(nowMs / 1000));
+      if (change.origins !== undefined) await rejectSharedOrigins(tx, id, change.origins);
       if (change.unmatched === 'observe') await rejectOldTargets(tx, id, ['enforcement']);
       const set = changedColumns(change);
       if (!isPublished(change)) return { set };

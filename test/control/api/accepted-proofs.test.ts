@@ -8,6 +8,7 @@ import {
   itemsOf,
   ROUTE_DEFINITION,
   type Shop,
+  SITE_BODY,
   textIn,
 } from '../../support/control/api-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
@@ -80,6 +81,31 @@ describe.each(databaseKinds())('$name', (kind) => {
     const whole = { ...definition, unbound: ['route', 'site'], dpop_nonce: 'required' };
     const made = await fixture.expect(201, 'POST', routesOf(shop), { body: { route_id, definition: whole } });
     expect(made.json.definition).toMatchObject(whole);
+  });
+
+  test('DPoP without nonces is for origins that no other site has', async () => {
+    const [shop, other] = [await fixture.shop('one'), await fixture.shop('other')];
+    const OWN = 'https://own.shop.example';
+    const withOrigins = ({ siteId }: Shop, ifMatch: number, ...origins: string[]) =>
+      fixture.call('PATCH', `/v1/sites/${siteId}`, { body: { origins }, ifMatch });
+    const { definition, route_id } = route(['dpop']);
+    const unbound = { ...definition, unbound: ['route', 'site'] };
+    const create = (more: object) =>
+      fixture.call('POST', routesOf(shop), { body: { route_id, definition: { ...unbound, ...more } } });
+
+    const refused = await create({});
+    expect(refused).toMatchObject({ status: 422, code: 'definition_invalid' });
+    expect(refused.json.errors).toMatchObject([{ pointer: '/body/definition/dpop_nonce' }]);
+    expect(await withOrigins(shop, 1, ...SITE_BODY.origins, OWN)).toMatchObject({ status: 200 });
+    expect(await create({ origins: [OWN] })).toMatchObject({ status: 201 });
+
+    const taken = await withOrigins(other, 1, OWN);
+    expect(taken).toMatchObject({ status: 422, code: 'definition_invalid' });
+    expect(taken.json.errors).toMatchObject([{ pointer: '/body/origins/0' }]);
+    const site = { ...SITE_BODY, site_id: 'third', issuer_url: 'https://third.shop.example', origins: [OWN] };
+    const added = await fixture.call('POST', `/v1/fleets/${other.fleetId}/sites`, { body: site });
+    expect(added).toMatchObject({ status: 422, code: 'definition_invalid' });
+    expect(await withOrigins(other, 1, ...SITE_BODY.origins)).toMatchObject({ status: 200 });
   });
 
   test('every attached target must know the member', async () => {

@@ -31,6 +31,29 @@ export class Hierarchy extends Repository {
     return this.has('site', { issuerUrl });
   }
 
+  /** Origins of every site but this one. */
+  async otherSites(
+    siteId: string,
+  ): Promise<readonly { readonly id: string; readonly origins: readonly string[] }[]> {
+    const rows = await this.db
+      .selectFrom('site')
+      .select(['id', 'origins'])
+      .where('id', '!=', siteId)
+      .execute();
+    return rows.map(({ id, origins }) => ({ id, origins: JSON.parse(origins) }));
+  }
+
+  /** Definitions of routes of these sites, as JSON, that have the text. */
+  async routesWith(siteIds: readonly string[], text: string): Promise<readonly string[]> {
+    const rows = await this.db
+      .selectFrom('route')
+      .select('definition')
+      .where('siteId', 'in', siteIds)
+      .where('definition', 'like', `%${text}%`)
+      .execute();
+    return rows.map(({ definition }) => definition);
+  }
+
   environmentByName(name: string): Promise<RowOf<'environment'> | undefined> {
     return this.row('environment', { name });
   }
