@@ -155,9 +155,9 @@ export const ATTACKS: readonly (readonly [
     '401 invalid_request_proof/proof_malformed',
   ],
   [
-    'a passport',
+    'a malformed passport',
     (r) => withLine(r, 'authorization', 'Passport a.b.c'),
-    '401 invalid_request_proof/proof_ambiguous',
+    '401 invalid_request_proof/passport_malformed',
   ],
   [
     'a bearer',
