@@ -77,10 +77,11 @@ type Noted = Partial<Pick<RowOf<'oauthIssuer'>, 'attemptedAtMs' | 'failureCode' 
 
 /** Does nothing when an operator has changed or removed the server meanwhile: its next fetch is due. */
 async function note({ nowMs, store }: OAuthKeyRefresh, row: RowOf<'oauthIssuer'>, set: Noted): Promise<void> {
-  const { issuer, siteId, version } = row;
+  const { definition, issuer, siteId, version } = row;
   await store.writeUnaudited({ kind: 'site', siteId }, async (tx) => {
     const before = await tx.oauthIssuers.find(siteId, issuer);
-    if (before?.version !== version) return;
+    // A server that was removed and created again has the first version again.
+    if (before?.version !== version || before.definition !== definition) return;
     await tx.oauthIssuers.noteFetch(row, set);
     const after = { ...before, ...set };
     if (after.keys === before.keys) return;

@@ -173,6 +173,24 @@ describe.each(databaseKinds())('$name', (kind) => {
     expect(outcomes).toEqual(['refreshed', 'http_status']);
   });
 
+  it('what was fetched before a server was removed does not count for one of the same issuer', async () => {
+    await put();
+    const fetcher = environment.fetcher();
+    await refresh({
+      fetchJson: async (url) => {
+        const fetched = await fetcher.fetchJson(url);
+        if (url === server.jwksUri) {
+          await issuers.remove(operation, name(), 1);
+          await put({ ...DEFINITION, jwks_url: `${server.issuer}/others` });
+        }
+        return fetched;
+      },
+    });
+    expect(await view()).toMatchObject({ published: false, version: 1 });
+    await refresh();
+    expect(outcomes).toEqual(['refreshed', 'http_status']);
+  });
+
   it('no server has the issuer of clients or a broker, also before its keys are known', async () => {
     const brokers = new Brokers(deps());
     const { jwk, algorithm: alg } = newSigningKey().publicKey;
