@@ -48,7 +48,8 @@ export async function refreshOAuthKeys(refresh: OAuthKeyRefresh): Promise<void> 
   };
   await Promise.all(Array.from({ length: CONCURRENT_FETCHES }, work));
   for (const row of await store.read((tx) => tx.oauthIssuers.keyed())) {
-    if (!isTimely(row.fetchedAtMs ?? 0, nowMs())) await note(refresh, row, { keys: null });
+    // One that fails, such as a definition of a newer Control, must not keep the keys of others.
+    if (!isTimely(row.fetchedAtMs ?? 0, nowMs())) await note(refresh, row, { keys: null }).catch(report);
   }
 }
 

@@ -55,13 +55,14 @@ describe.each(databaseKinds())('$name', (kind) => {
     issuers.put(operation, name(), version, definition);
   const view = () => issuers.get(SITE, server.issuer);
 
-  const refresh = (fetcher: JsonFetcher = environment.fetcher()) =>
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  const refresh = (fetcher: JsonFetcher = environment.fetcher(), report: (error: unknown) => void = fail) =>
     refreshOAuthKeys({
       ...{ store: world.store, nowMs: world.clock.nowMs, fetcher },
       onFetched: (_row, outcome) => outcomes.push(outcome),
-      report: (error) => {
-        throw error;
-      },
+      report,
     });
 
   /** By issuer, the kids in the newest bundle. */
@@ -131,6 +132,22 @@ describe.each(databaseKinds())('$name', (kind) => {
     await refresh();
     expect(await published()).toEqual({ [server.issuer]: [server.signer.kid] });
     expect(await view()).not.toHaveProperty('failure');
+  });
+
+  it('a definition that this version cannot read keeps no keys of others', async () => {
+    await put();
+    await refresh();
+    const { createdAtMs, updatedAtMs } = await world.site();
+    const unreadable = {
+      ...{ siteId: SITE, issuer: 'https://a.example', definition: '{"newer":1}', keys: '[]', version: 1 },
+      ...{ fetchedAtMs: 1, attemptedAtMs: null, failureCode: null, createdAtMs, updatedAtMs },
+    };
+    await world.store.writeUnaudited({ kind: 'site', siteId: SITE }, (tx) => tx.oauthIssuers.add(unreadable));
+    server.setFault('keys', { kind: 'status', status: 500 });
+    world.clock.ms += 24 * HOUR_MS + 1;
+    const errors: unknown[] = [];
+    await refresh(undefined, (error) => errors.push(error));
+    expect([(await view()).published, errors.length]).toEqual([false, 2]);
   });
 
   it('a server that withdraws all its keys has none', async () => {
