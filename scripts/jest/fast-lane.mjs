@@ -61,6 +61,7 @@ export const SHOWN = {
     'enforcement/ext-authz-http',
     'enforcement/middleware/frameworks',
     'enforcement/middleware/header-lines',
+    'enforcement/middleware/standard-proofs',
     'enforcement/reverse-proxy/bodies',
     'enforcement/reverse-proxy/request-lines',
     'e2e/proxy/forwarding',

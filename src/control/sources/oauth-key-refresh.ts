@@ -48,7 +48,8 @@ export async function refreshOAuthKeys(refresh: OAuthKeyRefresh): Promise<void> 
   };
   await Promise.all(Array.from({ length: CONCURRENT_FETCHES }, work));
   for (const row of await store.read((tx) => tx.oauthIssuers.keyed())) {
-    if (!isTimely(row.fetchedAtMs ?? 0, nowMs())) await note(refresh, row, { keys: null });
+    // One that fails, such as a definition of a newer Control, must not keep the keys of others.
+    if (!isTimely(row.fetchedAtMs ?? 0, nowMs())) await note(refresh, row, { keys: null }).catch(report);
   }
 }
 
@@ -77,10 +78,11 @@ type Noted = Partial<Pick<RowOf<'oauthIssuer'>, 'attemptedAtMs' | 'failureCode' 
 
 /** Does nothing when an operator has changed or removed the server meanwhile: its next fetch is due. */
 async function note({ nowMs, store }: OAuthKeyRefresh, row: RowOf<'oauthIssuer'>, set: Noted): Promise<void> {
-  const { issuer, siteId, version } = row;
+  const { definition, issuer, siteId, version } = row;
   await store.writeUnaudited({ kind: 'site', siteId }, async (tx) => {
     const before = await tx.oauthIssuers.find(siteId, issuer);
-    if (before?.version !== version) return;
+    // A server that was removed and created again has the first version again.
+    if (before?.version !== version || before.definition !== definition) return;
     await tx.oauthIssuers.noteFetch(row, set);
     const after = { ...before, ...set };
     if (after.keys === before.keys) return;

@@ -58,7 +58,7 @@ export function readCheck(reader: CheckReader, check: ReceivedCheck): CheckedReq
     target: original.target,
     headers,
     body: bodyOf(reader, check, headers),
-    removesProofs: profile.removesHeaders || checkPath(check)?.replacesProofs === true,
+    removesProofs: profile.removesHeaders || checkPath(profile, check)?.replacesProofs === true,
   };
   return {
     facts,
@@ -98,7 +98,7 @@ function originalRequest(
     return unknownRequest('source');
   }
   if (source.kind === 'request_line') return fromRequestLine(source.pathPrefix, check);
-  if (checkPath(check) === undefined) return unknownRequest('path');
+  if (checkPath(reader.profile, check) === undefined) return unknownRequest('path');
   if (source.kind === 'secret_header') return fromSecretHeader(headers.lookup(source.name), reader.secret);
   const method = headers.lookup(source.method);
   const target = headers.lookup(source.target);
@@ -131,8 +131,9 @@ function unknownRequest(fault: SourceFault): OriginalRequest {
   return { method: '', target: '', fault };
 }
 
-/** Proxies may append the original query to the path. */
-function checkPath({ target }: ReceivedCheck): CheckPath | undefined {
+/** Undefined for an unknown path, and where the path is that of the client. Proxies may append the original query. */
+function checkPath({ source }: HttpProfile, { target }: ReceivedCheck): CheckPath | undefined {
+  if (source.kind === 'request_line') return undefined;
   const [path = ''] = target.split('?', 1);
   return CHECK_PATHS.get(path);
 }
@@ -154,7 +155,7 @@ function reservedNameOf(
 
 function bodyOf(reader: CheckReader, check: ReceivedCheck, headers: RequestHeaders): BodyState {
   const { bodyMode, profile } = reader;
-  if (bodyMode === 'unknown' || checkPath(check)?.isStreamed === true) return UNKNOWN_BODY;
+  if (bodyMode === 'unknown' || checkPath(profile, check)?.isStreamed === true) return UNKNOWN_BODY;
   // After an upgrade, bytes follow that no proxy counts as a body.
   if (headers.lookup('upgrade').kind !== 'absent') return UNKNOWN_BODY;
   if (bodyMode === 'removed') return NO_BODY;

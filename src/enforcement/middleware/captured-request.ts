@@ -6,7 +6,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { headerLines } from '../../process/http-proxy/raw-headers.ts';
 import { hasIgnoredUpgrade } from '../../process/node-internals/ignored-upgrades.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
-import { AUTHORIZATION_HEADER, hasPassportScheme, PROOF_FIELDS } from '../../protocol/wire-names.ts';
+import {
+  AUTHORIZATION_HEADER,
+  DPOP_HEADER,
+  hasDpopScheme,
+  hasPassportScheme,
+  PROOF_FIELDS,
+} from '../../protocol/wire-names.ts';
 import type { AllowedDecision, ObservedDecision } from '../../verifier/decision/decide.ts';
 import { isWithheldFromUpstream, keepsAuthorization, keptProofLines } from '../answers/upstream-headers.ts';
 import type { HeaderChange } from './admission-gate.ts';
@@ -58,7 +64,7 @@ export function captureRequest(
     expectsContinue,
     isAnswered: () => response?.headersSent === true,
   };
-  removeHeaders(request, (name) => proofs.includes(name) || isWithheldFromHandlers(name, rawHeaders, origin));
+  removeHeaders(request, (name) => proofs.includes(name) || isWithheldFromHandlers(name, captured, origin));
   if (isOfferIgnored) {
     // Removed, so that a handler that forwards its headers does not offer the upgrade to another server.
     removeHeaders(request, (name) => OF_AN_OFFER.has(name));
@@ -77,9 +83,10 @@ const OF_AN_OFFER: ReadonlySet<string> = new Set(['upgrade', 'http2-settings']);
  */
 export function showCredentials(
   request: IncomingMessage,
-  { proofs, rawHeaders }: CapturedRequest,
+  captured: CapturedRequest,
   decision: AllowedDecision | ObservedDecision,
 ): readonly HeaderChange[] {
+  const { proofs, rawHeaders } = captured;
   const kept = keptProofLines(headerLines(rawHeaders), decision);
   const changes = PROOF_FIELDS.flatMap((name): HeaderChange[] => {
     const received = valuesOf(rawHeaders, name);
@@ -88,7 +95,7 @@ export function showCredentials(
     return isShown ? [] : [{ name, values }];
   });
   const authorization = valuesOf(rawHeaders, AUTHORIZATION_HEADER);
-  const isWithheld = authorization.some(hasPassportScheme);
+  const isWithheld = mayHoldPassport(captured);
   if (authorization.length > 0 && isWithheld !== isAuthorizationRemoved(decision)) {
     changes.push({ name: AUTHORIZATION_HEADER, values: isWithheld ? authorization : [] });
   }
@@ -103,11 +110,21 @@ function isAuthorizationRemoved(decision: AllowedDecision | ObservedDecision): b
 /** Some applications and frameworks take the host from this header when they trust a proxy. */
 const FORWARDED_HOST_HEADER = 'x-forwarded-host';
 
-function isWithheldFromHandlers(name: string, rawHeaders: readonly string[], origin: Origin): boolean {
-  if (name === AUTHORIZATION_HEADER) return valuesOf(rawHeaders, name).some(hasPassportScheme);
+function isWithheldFromHandlers(name: string, captured: Credentials, origin: Origin): boolean {
+  if (name === AUTHORIZATION_HEADER) return mayHoldPassport(captured);
   if (name === FORWARDED_HOST_HEADER)
-    return !valuesOf(rawHeaders, name).every((value) => isHostOf(origin, value));
+    return !valuesOf(captured.rawHeaders, name).every((value) => isHostOf(origin, value));
   return isWithheldFromUpstream(name);
+}
+
+type Credentials = Pick<CapturedRequest, 'proofs' | 'rawHeaders'>;
+
+/** Whether `Authorization` may hold a passport, or the token of a withheld DPoP proof. */
+function mayHoldPassport({ proofs, rawHeaders }: Credentials): boolean {
+  const isDpop = proofs.includes(DPOP_HEADER);
+  return valuesOf(rawHeaders, AUTHORIZATION_HEADER).some(
+    (value) => hasPassportScheme(value) || (isDpop && hasDpopScheme(value)),
+  );
 }
 
 function valuesOf(rawHeaders: readonly string[], lowerName: string): readonly string[] {

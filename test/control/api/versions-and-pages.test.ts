@@ -72,6 +72,12 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(other.status).toBe(200);
     });
 
+    test('never 304 for what Control itself changes without a new version', async () => {
+      const path = `/v1/sites/${shop.siteId}/oauth-issuers/${encodeURIComponent('https://login.shop.example')}`;
+      await fixture.expect(201, 'PUT', path, { body: { definition: { trust_domain: 'shop.example' } } });
+      await fixture.expect(200, 'GET', path, { headers: { 'if-none-match': '"1"' } });
+    });
+
     test('HEAD says what GET says, without the body', async () => {
       const answer = await fixture.call('HEAD', `/v1/sites/${shop.siteId}`);
       expect(answer).toMatchObject({ status: 200, text: '' });

@@ -55,13 +55,14 @@ describe.each(databaseKinds())('$name', (kind) => {
     issuers.put(operation, name(), version, definition);
   const view = () => issuers.get(SITE, server.issuer);
 
-  const refresh = (fetcher: JsonFetcher = environment.fetcher()) =>
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  const refresh = (fetcher: JsonFetcher = environment.fetcher(), report: (error: unknown) => void = fail) =>
     refreshOAuthKeys({
       ...{ store: world.store, nowMs: world.clock.nowMs, fetcher },
       onFetched: (_row, outcome) => outcomes.push(outcome),
-      report: (error) => {
-        throw error;
-      },
+      report,
     });
 
   /** By issuer, the kids in the newest bundle. */
@@ -133,6 +134,22 @@ describe.each(databaseKinds())('$name', (kind) => {
     expect(await view()).not.toHaveProperty('failure');
   });
 
+  it('a definition that this version cannot read keeps no keys of others', async () => {
+    await put();
+    await refresh();
+    const { createdAtMs, updatedAtMs } = await world.site();
+    const unreadable = {
+      ...{ siteId: SITE, issuer: 'https://a.example', definition: '{"newer":1}', keys: '[]', version: 1 },
+      ...{ fetchedAtMs: 1, attemptedAtMs: null, failureCode: null, createdAtMs, updatedAtMs },
+    };
+    await world.store.writeUnaudited({ kind: 'site', siteId: SITE }, (tx) => tx.oauthIssuers.add(unreadable));
+    server.setFault('keys', { kind: 'status', status: 500 });
+    world.clock.ms += 24 * HOUR_MS + 1;
+    const errors: unknown[] = [];
+    await refresh(undefined, (error) => errors.push(error));
+    expect([(await view()).published, errors.length]).toEqual([false, 2]);
+  });
+
   it('a server that withdraws all its keys has none', async () => {
     await put();
     await refresh();
@@ -169,6 +186,24 @@ describe.each(databaseKinds())('$name', (kind) => {
       },
     });
     expect(await view()).toMatchObject({ published: false, version: 2 });
+    await refresh();
+    expect(outcomes).toEqual(['refreshed', 'http_status']);
+  });
+
+  it('what was fetched before a server was removed does not count for one of the same issuer', async () => {
+    await put();
+    const fetcher = environment.fetcher();
+    await refresh({
+      fetchJson: async (url) => {
+        const fetched = await fetcher.fetchJson(url);
+        if (url === server.jwksUri) {
+          await issuers.remove(operation, name(), 1);
+          await put({ ...DEFINITION, jwks_url: `${server.issuer}/others` });
+        }
+        return fetched;
+      },
+    });
+    expect(await view()).toMatchObject({ published: false, version: 1 });
     await refresh();
     expect(outcomes).toEqual(['refreshed', 'http_status']);
   });

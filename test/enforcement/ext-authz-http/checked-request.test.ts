@@ -155,6 +155,11 @@ it.each<readonly [string, Sent, 'none' | 'exact' | 'unknown']>([
     'exact',
   ],
   ['Envoy, empty', { profile: 'envoy', bodyMode: 'forwarded', headers: [whole, announced('')] }, 'none'],
+  [
+    'Envoy, a path like those of checks',
+    { profile: 'envoy', bodyMode: 'forwarded', headers: [announced('')], target: '/check/streamed' },
+    'none',
+  ],
   ['Envoy without', { profile: 'envoy', bodyMode: 'forwarded', headers: [announced('')] }, 'none'],
   ['Envoy, length 0', { profile: 'envoy', bodyMode: 'forwarded', headers: [announced('0')] }, 'none'],
   ['Envoy, not buffered', { profile: 'envoy', bodyMode: 'forwarded', headers: [announced('4')] }, 'unknown'],

@@ -29,6 +29,8 @@ export function registerOAuthIssuerRoutes(app: ControlApp, issuers: OAuthIssuers
     get: {
       operationId: 'getOAuthIssuer',
       summary: 'An OAuth authorization server, with the keys that Control fetched',
+      // Fetches change its keys without a new version.
+      isLive: true,
       run: ({ site_id: siteId, issuer }) => issuers.get(siteId, issuer),
     },
     put: {
