@@ -20,7 +20,7 @@ import { SiteFollower } from './campaign/site-follower.ts';
 
 const INSTANCES = 3;
 /** Jobs that one instance does for all. */
-const LEADING_JOBS = 6;
+const LEADING_JOBS = 7;
 
 interface Instance {
   readonly name: string;
