@@ -71,7 +71,26 @@ export function hierarchyCases({ read, write, ground }: Bench): void {
       expect(await hierarchy.placeOfSite('nowhere')).toBeUndefined();
       expect(await hierarchy.hasIssuerUrl(siteRow('', a.siteId).issuerUrl)).toBe(true);
       expect(await hierarchy.hasIssuerUrl('https://nowhere.example')).toBe(false);
+      const others = await hierarchy.otherSites(a.siteId);
+      expect(others).toContainEqual({ id: b.siteId, origins: ['https://api.shop.example'] });
+      expect(others.map(({ id }) => id)).not.toContain(a.siteId);
       expect((await sites.list({ fleetId: a.fleetId }, ALL)).map(({ id }) => id)).toEqual([a.siteId]);
+    });
+  });
+
+  it('routes are found by a text of their definitions', async () => {
+    const a = await ground();
+    const b = await ground();
+    const route = { routeId: 'orders', observeUntilSeconds: null, ...VERSIONED };
+    const definition = '{"accepted_proofs":["dpop"]}';
+    await write(async ({ routes }) => {
+      await routes.add({ ...route, siteId: a.siteId, definition });
+      await routes.add({ ...route, siteId: a.siteId, routeId: 'prices', definition: '{}' });
+      await routes.add({ ...route, siteId: b.siteId, definition });
+    });
+    await read(async ({ hierarchy }) => {
+      expect(await hierarchy.routesWith([a.siteId], '"dpop"')).toEqual([definition]);
+      expect(await hierarchy.routesWith([a.siteId, b.siteId], '"dpop"')).toEqual([definition, definition]);
     });
   });
 
