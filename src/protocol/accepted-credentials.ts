@@ -94,10 +94,10 @@ function readSigned(
   knownPassport: ParsedPassportLookup,
 ): SignatureCredentials | Denial | undefined {
   const hasPassport = headers.lookup(passportHeader).kind !== 'absent';
-  const hasAccepted = acceptedProofs.has('transcript-v1') && hasTranscript(headers);
+  const hasAcceptedTranscript = acceptedProofs.has('transcript-v1') && hasTranscript(headers);
   if (!removesProofs) {
     // Beside an accepted transcript it would reach the upstream unused.
-    const isSecond = hasAccepted || hasPassport;
+    const isSecond = hasAcceptedTranscript || hasPassport;
     return isSecond && mayHaveSignature(headers, SITE_PROFILE, authSite)
       ? deny('invalid_request_proof', 'proof_ambiguous')
       : undefined;
@@ -105,7 +105,7 @@ function readSigned(
   const reading = readHttpSignature(headers, SITE_PROFILE, authSite, passportHeader, hasPassport);
   if (reading.kind === 'absent') return undefined;
   if (reading.kind === 'malformed') return deny('invalid_request_proof', 'proof_malformed');
-  if (hasAccepted) return deny('invalid_request_proof', 'proof_ambiguous');
+  if (hasAcceptedTranscript) return deny('invalid_request_proof', 'proof_ambiguous');
   const isElsewhere =
     passportHeader !== AUTHORIZATION_HEADER && headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
   if (isElsewhere) return deny('invalid_request_proof', 'passport_repeated');

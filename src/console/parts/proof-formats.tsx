@@ -8,7 +8,7 @@ export type ProofFormat = NonNullable<Definition['accepted_proofs']>[number];
 /** What each needs of the caller. */
 const LABELS: Readonly<Record<ProofFormat, string>> = {
   'transcript-v1': 'transcript-v1: a passport, and a signer of ours',
-  'http-message-signatures': 'http-message-signatures: a derived key, and any library for RFC 9421',
+  'http-message-signatures': 'http-message-signatures: any library for RFC 9421, with or without a passport',
   dpop: 'dpop: a passport, and any library for RFC 9449; binds less than the others',
 };
 const FORMATS = Object.keys(LABELS) as readonly ProofFormat[];

@@ -28,7 +28,7 @@ export async function rejectSharedByRoutes(
       ? (definition.origins ?? origins).find((origin) => taken.has(origin))
       : undefined;
     if (shared === undefined) continue;
-    const reason = `another Auth Site has ${shared} too, and a DPoP proof names neither: set dpop_nonce to required`;
+    const reason = `another Auth Site has ${shared} too, and a DPoP proof names no site: set dpop_nonce to required`;
     check(`route ${routeId}`, () => {
       throw invalid('/body/definition/dpop_nonce', reason);
     });
@@ -54,7 +54,7 @@ export async function rejectSharedOrigins(
       .find((found) => found >= 0);
     if (index === undefined) continue;
     const reason =
-      'another Auth Site has it too, and a route there or here takes DPoP proofs, which name neither, without dpop_nonce';
+      'another Auth Site has it too, and a route there or here takes DPoP proofs, which name no site, without dpop_nonce';
     throw invalid(`/body/origins/${index}`, reason);
   }
 }
