@@ -7,8 +7,7 @@
  */
 import { TestRedisServer } from '../../test/support/harness/redis-server.ts';
 import { useImageNode } from '../environment.ts';
-import { figure, type Part, type PartResult } from '../report.ts';
-import { median } from '../statistics.ts';
+import { figure, type Part, type PartResult, ratioBound } from '../report.ts';
 import { ratios } from './cost-in-turns.ts';
 import type { FloorJob } from './floors.ts';
 import { type Cost, costOf } from './load.ts';
@@ -75,7 +74,7 @@ async function measure(workspace: Workspace, subjects: readonly Subject[]): Prom
     try {
       for (const subject of subjects) servers.push([subject, await starters[subject]()]);
       const measured = await measureRound(servers, site);
-      for (const [subject, cost] of measured) costs.get(subject)?.push(cost);
+      for (const [subject, slices] of measured) costs.get(subject)?.push(...slices);
     } finally {
       for (const [, server] of servers) await server.stop();
     }
@@ -107,11 +106,11 @@ function startersOf(
   };
 }
 
-/** The cost of each over all its slices; who goes first in one slice goes last in the next. */
+/** The cost of each in its slices; who goes first in one slice goes last in the next. */
 async function measureRound(
   servers: readonly (readonly [Subject, RunningServer])[],
   site: BenchSite,
-): Promise<Map<Subject, Cost>> {
+): Promise<Map<Subject, readonly Cost[]>> {
   for (const [subject, server] of servers) await costOf(server, requestsOf(subject, site, WARM_UP_REQUESTS));
   const slices = new Map<Subject, Cost[]>(servers.map(([subject]) => [subject, []]));
   for (let slice = 0; slice < SLICES; slice++) {
@@ -119,7 +118,7 @@ async function measureRound(
       slices.get(subject)?.push(await costOf(server, requestsOf(subject, site, REQUESTS_A_SLICE)));
     }
   }
-  return new Map([...slices].map(([subject, costs]) => [subject, meanOf(costs)]));
+  return slices;
 }
 
 function requestsOf(subject: Subject, site: BenchSite, count: number): Buffer[] {
@@ -128,12 +127,6 @@ function requestsOf(subject: Subject, site: BenchSite, count: number): Buffer[] 
 
 function isOtherFormat(subject: Subject): subject is OtherFormat {
   return Object.hasOwn(MOST_RATIO_OF, subject);
-}
-
-function meanOf(costs: readonly Cost[]): Cost {
-  const mean = (value: (cost: Cost) => number) =>
-    costs.reduce((sum, cost) => sum + value(cost), 0) / costs.length;
-  return { cpuUs: mean(({ cpuUs }) => cpuUs), perSecond: mean(({ perSecond }) => perSecond) };
 }
 
 function report(costs: Costs): PartResult {
@@ -148,15 +141,10 @@ function report(costs: Costs): PartResult {
       values(subject, (cost) => cost.perSecond),
     ),
   ]);
-  const compared = comparisons.map(({ atMost, base, name, subject }) => ({
-    name,
-    atMost,
-    ratios: ratios(cpuUs(subject), cpuUs(base)),
-  }));
-  return {
-    figures: [...figures, ...compared.map((one) => figure(one.name, 'x', one.ratios))],
-    bounds: compared.map((one) => ({ name: one.name, value: median(one.ratios), atMost: one.atMost })),
-  };
+  const bounds = comparisons.map(({ atMost, base, name, subject }) =>
+    ratioBound(name, ratios(cpuUs(subject), cpuUs(base)), atMost),
+  );
+  return { figures, bounds };
 }
 
 interface Comparison {
