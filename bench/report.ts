@@ -1,7 +1,7 @@
 /** The results of a part of the benchmark, printed for people and stored for programs in `bench/results.json`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
-import { type Spread, spreadOf } from './statistics.ts';
+import { type Interval, median, medianInterval, type Spread, spreadOf } from './statistics.ts';
 
 export interface Figure extends Spread {
   readonly name: string;
@@ -13,6 +13,16 @@ export interface Bound {
   readonly name: string;
   readonly value: number;
   readonly atMost: number;
+  /** Where the value lies, for a median of ratios. */
+  readonly interval?: Interval;
+}
+
+/** A wider interval says more about the machine than about what was measured. */
+const WIDEST_INTERVAL = 0.15;
+
+/** @param ratios of slices that were neighbours in time */
+export function ratioBound(name: string, ratios: readonly number[], atMost: number): Bound {
+  return { name, value: median(ratios), atMost, interval: medianInterval(ratios) };
 }
 
 export interface PartResult {
@@ -32,18 +42,28 @@ export function figure(name: string, unit: string, samples: readonly number[]): 
   return { name, unit, ...spreadOf(samples) };
 }
 
-/** Whether all bounds hold. */
+/** Whether all bounds hold. A ratio that is too noisy holds none. */
 export function print(part: Part, { bounds, figures }: PartResult): boolean {
   console.log(`\n${part.name}: ${part.title}`);
   for (const { least, median, most, name, unit } of figures) {
     const range = least === most ? '' : `(${short(least)} to ${short(most)})`;
     console.log(`  ${name.padEnd(58)} ${short(median).padStart(9)} ${unit} ${range}`.trimEnd());
   }
-  for (const { atMost, name, value } of bounds) {
-    const verdict = value <= atMost ? 'ok' : 'TOO MUCH';
-    console.log(`  ${name.padEnd(58)} ${value.toFixed(2).padStart(9)} (at most ${atMost}): ${verdict}`);
-  }
-  return bounds.every(({ atMost, value }) => value <= atMost);
+  for (const bound of bounds) console.log(`  ${bound.name.padEnd(58)} ${verdictOn(bound)}`);
+  return bounds.every((bound) => !isTooNoisy(bound) && bound.value <= bound.atMost);
+}
+
+function isTooNoisy({ interval }: Bound): boolean {
+  return interval !== undefined && !(interval.most - interval.least <= WIDEST_INTERVAL);
+}
+
+function verdictOn(bound: Bound): string {
+  const { atMost, interval, value } = bound;
+  const range = interval && `${interval.least.toFixed(2)} to ${interval.most.toFixed(2)}`;
+  if (isTooNoisy(bound))
+    return `no ratio: ${range} is wider than ${WIDEST_INTERVAL}, the machine is too busy`;
+  const where = range === undefined ? '' : `${range}, `;
+  return `${value.toFixed(2).padStart(9)} (${where}at most ${atMost}): ${value <= atMost ? 'ok' : 'TOO MUCH'}`;
 }
 
 function short(value: number): string {

@@ -19,6 +19,18 @@ export function median(samples: readonly number[]): number {
   return percentile(ascending(samples), 0.5);
 }
 
+/** Least and most that the median is, with a confidence of 95 %, by ranks (Conover, Practical Nonparametric Statistics, section 3.2). */
+export interface Interval {
+  readonly least: number;
+  readonly most: number;
+}
+
+export function medianInterval(samples: readonly number[]): Interval {
+  const sorted = ascending(samples);
+  const skipped = Math.max(0, Math.floor((sorted.length - 1.96 * Math.sqrt(sorted.length)) / 2));
+  return { least: sorted[skipped] ?? Number.NaN, most: sorted.at(-1 - skipped) ?? Number.NaN };
+}
+
 /** @param sorted ascending @param share 0 to 1: the sample that so many are at or below */
 export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;

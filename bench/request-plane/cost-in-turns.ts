@@ -1,5 +1,4 @@
 /** Measures the cost of one kind of request as a multiple of another's, with slices of each in turns. */
-import { median } from '../statistics.ts';
 import { measureInTurns, type Pairs } from './in-turns.ts';
 import { costOf, type GrpcTarget } from './load.ts';
 
@@ -17,8 +16,8 @@ export interface CostTurns {
   /** Microseconds of CPU for one request, a figure each slice. */
   readonly subject: readonly number[];
   readonly base: readonly number[];
-  /** Of the subject over the base: the median over the pairs, for a machine's speed drifts from pair to pair. */
-  readonly ratio: number;
+  /** Of the subject over the base, for each pair, for a machine's speed drifts from pair to pair. */
+  readonly ratios: readonly number[];
 }
 
 /** @param base made ready and sent before the first of the subject */
@@ -35,7 +34,7 @@ export async function costInTurns(base: () => Load, subject: () => Load): Promis
   return {
     subject: measured.second,
     base: measured.first,
-    ratio: median(ratios(measured.second, measured.first)),
+    ratios: ratios(measured.second, measured.first),
   };
 }
 

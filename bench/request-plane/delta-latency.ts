@@ -3,8 +3,9 @@
  * none.
  */
 import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
-import { figure, type Part, type PartResult } from '../report.ts';
-import { ascending, median } from '../statistics.ts';
+import { figure, type Part, type PartResult, ratioBound } from '../report.ts';
+import { ascending } from '../statistics.ts';
+import { ratios } from './cost-in-turns.ts';
 import { DELTAS_A_SECOND, DeltaPublisher, KEYS, KEYS_A_DELTA } from './delta-publisher.ts';
 import { disturbance, measureInTurns, percentiles } from './in-turns.ts';
 import { costOf, latenciesAt } from './load.ts';
@@ -68,12 +69,6 @@ async function measure(workspace: Workspace): Promise<PartResult> {
       figure('with deltas, p99', 'ms', p99Ms.deltas),
       ...disturbance(measured),
     ],
-    bounds: [
-      {
-        name: 'p99 with deltas over without',
-        value: median(p99Ms.deltas) / median(p99Ms.quiet),
-        atMost: MOST_RATIO,
-      },
-    ],
+    bounds: [ratioBound('p99 with deltas over without', ratios(p99Ms.deltas, p99Ms.quiet), MOST_RATIO)],
   };
 }

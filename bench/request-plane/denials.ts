@@ -4,7 +4,7 @@
  * passports too.
  */
 import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
-import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
+import { type Bound, type Figure, figure, type Part, type PartResult, ratioBound } from '../report.ts';
 import { type CostTurns, costInTurns, REQUESTS_A_SLICE, SLICES } from './cost-in-turns.ts';
 import { costOf, type GrpcTarget } from './load.ts';
 import { encodeRequest, fieldsOf, goodPlan, goodRequests, type RequestPlan } from './requests.ts';
@@ -180,13 +180,13 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   const figures: Figure[] = [];
   const bounds: Bound[] = [];
   for (const [name, flood] of [['6: replayed', REPLAYED] as const, ...Object.entries(FLOODS)]) {
-    const { base, ratio, subject } = await besideGood(verifier, site, flood);
+    const { base, ratios, subject } = await besideGood(verifier, site, flood);
     figures.push(
       figure(name, 'µs CPU', subject),
       figure(`${name}: good ones in turns with it`, 'µs CPU', base),
     );
-    if (flood.bound === 'none') figures.push(figure(`${name}, over a good one`, 'x', [ratio]));
-    else bounds.push({ name: `${name}, over a good one`, value: ratio, atMost: 1 });
+    if (flood.bound === 'none') figures.push(figure(`${name}, over a good one`, 'x', ratios));
+    else bounds.push(ratioBound(`${name}, over a good one`, ratios, 1));
   }
   return { figures, bounds };
 }

@@ -3,42 +3,55 @@ import { formatSignatureBase } from '../../src/protocol/http-signature.ts';
 import { signMessage } from '../../src/protocol/signature.ts';
 import { newJti } from '../../src/protocol/signing.ts';
 import { signDpop } from '../../test/support/protocol/dpop-signer.ts';
-import { encodeRequest, passportOf } from './requests.ts';
-import { AUTH_SITE, AUTHORITY, type BenchCaller, type BenchSite, type ExtraRoute } from './site.ts';
+import { encodeRequest, linesOfGateway, passportOf } from './requests.ts';
+import {
+  ANY_SUBJECT,
+  AUTH_SITE,
+  AUTHORITY,
+  type BenchCaller,
+  type BenchSite,
+  type ExtraRoute,
+} from './site.ts';
 
-type Format = 'http' | 'dpop';
+/** `dpop_first`: each request has a passport of its own, which the verifier has not seen. */
+export type OtherFormat = 'http' | 'dpop' | 'dpop_first';
 
-const PATHS: { readonly [F in Format]: string } = { http: '/v1/http', dpop: '/v1/dpop' };
+const PATHS = { http: '/v1/http', dpop: '/v1/dpop', dpop_first: '/v1/dpop' } as const;
 
-/** Of the first caller's client. */
+/** For every caller. */
 export const FORMAT_ROUTES: readonly ExtraRoute[] = [
   {
     routeId: 'http',
     path: `${PATHS.http}/{order_id}`,
+    subject: ANY_SUBJECT,
     more: { accepted_proofs: ['http-message-signatures'] },
   },
   {
     routeId: 'dpop',
     path: `${PATHS.dpop}/{order_id}`,
+    subject: ANY_SUBJECT,
     more: { accepted_proofs: ['dpop'], unbound: ['route', 'site'] },
   },
 ];
 
 type HeaderLine = readonly [name: string, value: string];
 
-export function requestsOfFormat(format: Format, { callers }: BenchSite, count: number): Buffer[] {
-  const [caller] = callers;
-  if (caller === undefined) throw new Error('a site without callers');
-  const sign = format === 'http' ? signatureLines : dpopLines;
+/** Spread over callers, as those with transcripts are. */
+export function requestsOfFormat(format: OtherFormat, { callers }: BenchSite, count: number): Buffer[] {
   return Array.from({ length: count }, (_, index) => {
+    const caller = callers[index % callers.length];
+    if (caller === undefined) throw new Error('a site without callers');
     const path = `${PATHS[format]}/${index}`;
     const pseudo: readonly HeaderLine[] = [
       [':authority', AUTHORITY],
       [':path', path],
       [':method', 'GET'],
       [':scheme', 'https'],
+      ['user-agent', 'proofgate/0.4.0'],
+      ['accept', '*/*'],
     ];
-    return encodeRequest({ path, lines: [...pseudo, ...sign(caller, path), ['x-forwarded-proto', 'https']] });
+    const proof = format === 'http' ? signatureLines(caller, path) : dpopLines(caller, path, format);
+    return encodeRequest({ path, lines: [...pseudo, ...proof, ...linesOfGateway()] });
   });
 }
 
@@ -57,8 +70,8 @@ function signatureLines({ key, keyId }: BenchCaller, path: string): readonly Hea
   ];
 }
 
-function dpopLines(caller: BenchCaller, path: string): readonly HeaderLine[] {
-  const token = passportOf(caller, undefined);
+function dpopLines(caller: BenchCaller, path: string, format: 'dpop' | 'dpop_first'): readonly HeaderLine[] {
+  const token = passportOf(caller, format === 'dpop_first' ? 'new' : undefined);
   const url = `https://${AUTHORITY}${path}`;
   const issuedAtSeconds = Math.floor(Date.now() / 1000);
   const proof = signDpop({ key: caller.key, method: 'GET', url, token, issuedAtSeconds });

@@ -73,10 +73,7 @@ export function fieldsOf(plan: RequestPlan): HttpFields {
     ['user-agent', 'proofgate/0.2.4'],
     ['accept', '*/*'],
     ...credentialLines(plan),
-    ['traceparent', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
-    ['x-forwarded-for', '10.0.0.1'],
-    ['x-forwarded-proto', 'https'],
-    ['x-request-id', randomUUID()],
+    ...linesOfGateway(),
   ];
   const changed = lines.flatMap(([name, value]): [string, string][] => {
     const change = plan.headers?.[name];
@@ -84,6 +81,16 @@ export function fieldsOf(plan: RequestPlan): HttpFields {
     return next === undefined ? [] : [[name, next]];
   });
   return { path, lines: changed };
+}
+
+/** What the gateway and those before it add. */
+export function linesOfGateway(): [string, string][] {
+  return [
+    ['traceparent', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
+    ['x-forwarded-for', '10.0.0.1'],
+    ['x-forwarded-proto', 'https'],
+    ['x-request-id', randomUUID()],
+  ];
 }
 
 /** The three headers that a caller sends. */

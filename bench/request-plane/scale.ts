@@ -3,7 +3,7 @@
  * the same 100 callers on the same ten routes. All verifiers run at once, and each takes turns with the smallest.
  */
 import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE, residentMib } from '../machine.ts';
-import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
+import { type Bound, type Figure, figure, type Part, type PartResult, ratioBound } from '../report.ts';
 import { costInTurns, type Load, REQUESTS_A_SLICE, SLICES } from './cost-in-turns.ts';
 import { costOf } from './load.ts';
 import { goodRequests } from './requests.ts';
@@ -45,13 +45,13 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   const figures: Figure[] = [];
   const bounds: Bound[] = [];
   for (const { site, verifier } of larger) {
-    const { base, ratio, subject } = await costInTurns(
+    const { base, ratios, subject } = await costInTurns(
       () => loadOf(smallest),
       () => loadOf({ site, verifier }),
     );
     figures.push(figure(nameOf(site.size), 'µs CPU', subject));
     figures.push(figure(`${nameOf(site.size)}: the smallest in turns with it`, 'µs CPU', base));
-    bounds.push({ name: `${nameOf(site.size)}, over the smallest`, value: ratio, atMost: MOST_RATIO });
+    bounds.push(ratioBound(`${nameOf(site.size)}, over the smallest`, ratios, MOST_RATIO));
   }
   return { figures: [...figures, ...loaded], bounds };
 }

@@ -74,12 +74,14 @@ export async function writeSite(
   return { size, directory, bundleKeyFile, signer, callers: CALLERS.slice(0, size.keys), es256Callers };
 }
 
+export const ANY_SUBJECT = Symbol('every client of the site');
+
 export interface ExtraRoute {
   readonly routeId: string;
   readonly path: string;
   readonly more: { readonly [member: string]: unknown };
   /** Default: the client of the first caller. */
-  readonly subject?: string;
+  readonly subject?: string | typeof ANY_SUBJECT;
 }
 
 /** Also what a Control publishes: without revision and times. */
@@ -109,9 +111,9 @@ export function contentOf(
       ...extraRoutes.map(({ more, path, routeId }) => ({ ...routeEntry(routeId, path), ...more })),
     ],
     route_sources: [
-      ...names.map((name) => sourcesEntry(name, { subject_prefix: 'client:' })),
+      ...names.map((name) => sourcesEntry(name, EVERY_CLIENT)),
       ...extraRoutes.map(({ routeId, subject = subjectOf(0) }) =>
-        sourcesEntry(routeId, { subject_exact: subject }),
+        sourcesEntry(routeId, subject === ANY_SUBJECT ? EVERY_CLIENT : { subject_exact: subject }),
       ),
     ],
   };
@@ -137,6 +139,8 @@ function routeEntry(routeId: string, pathTemplate: string) {
     resource: 'orders',
   };
 }
+
+const EVERY_CLIENT = { subject_prefix: 'client:' };
 
 function sourcesEntry(
   routeId: string,

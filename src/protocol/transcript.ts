@@ -62,91 +62,89 @@ export function formatTranscript(t: Transcript): string {
   return text;
 }
 
+const VERSION_LINE = `${TRANSCRIPT_VERSION}\n`;
 const ALLOWED_BYTES = /^[\n\x20-\x7e]+$/;
+const EQUALS = 0x3d;
+const SPACE = 0x20;
 
 /** Parses the bytes of a transcript; undefined when they depart from the format. */
 export function parseTranscript(bytes: Uint8Array, passportHeader: PassportHeader): Transcript | undefined {
   if (bytes.byteLength > MAX_TRANSCRIPT_BYTES) return undefined;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
-  if (!ALLOWED_BYTES.test(text) || !text.endsWith('\n')) return undefined;
-  const lines = text.split('\n');
-  lines.pop();
-  const values = valuesOf(lines);
-  return values === undefined ? undefined : parseValues(values, lines, passportHeader);
+  if (!ALLOWED_BYTES.test(text) || !text.startsWith(VERSION_LINE)) return undefined;
+  const lines = new LineReader(text, VERSION_LINE.length);
+  const transcript = readLines(lines, passportHeader);
+  return transcript !== undefined && lines.isAtEnd && isWellFormed(transcript) ? transcript : undefined;
 }
 
-/** The lines between the version and the header lines, in their fixed order. */
-const LINE_NAMES = [
-  'auth-site',
-  'key-id',
-  'passport-sha256',
-  'issuer',
-  'subject',
-  'audience',
-  'route-id',
-  'method',
-  'scheme',
-  'authority',
-  'target',
-  'jti',
-  'issued-at',
-  'expires-at',
-  'content-sha256',
-  'headers',
-] as const;
-type LineName = (typeof LINE_NAMES)[number];
-const FIRST_HEADER_LINE = LINE_NAMES.length + 1;
+/** Reads lines in a given order, without splitting the text. After a line that is not as it should be, it never reaches the end. */
+class LineReader {
+  readonly #text: string;
+  #at: number;
 
-function valuesOf(lines: readonly string[]): { readonly [N in LineName]: string } | undefined {
-  if (lines[0] !== TRANSCRIPT_VERSION || lines.length < FIRST_HEADER_LINE) return undefined;
-  const values: Partial<Record<LineName, string>> = {};
-  for (let i = 0; i < LINE_NAMES.length; i++) {
-    const name = LINE_NAMES[i] as LineName;
-    const value = valueOfLine(lines[i + 1], name);
-    if (value === undefined) return undefined;
-    values[name] = value;
+  constructor(text: string, at: number) {
+    this.#text = text;
+    this.#at = at;
   }
-  return values as Record<LineName, string>;
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#text.length;
+  }
+
+  /** The value of the next line. Empty when the line has another name, no value, or a space at either end of it. */
+  next(name: string): string {
+    const text = this.#text;
+    const start = this.#at + name.length + 1;
+    const end = text.indexOf('\n', start);
+    const isNamed = text.startsWith(name, this.#at) && text.charCodeAt(start - 1) === EQUALS;
+    const hasSpace = text.charCodeAt(start) === SPACE || text.charCodeAt(end - 1) === SPACE;
+    if (!isNamed || hasSpace || end <= start) {
+      this.#at = Number.POSITIVE_INFINITY;
+      return '';
+    }
+    this.#at = end + 1;
+    return text.slice(start, end);
+  }
 }
 
-/** At least one byte, no space at either end. */
-function valueOfLine(line: string | undefined, name: string): string | undefined {
-  if (!line?.startsWith(name) || line.charAt(name.length) !== '=') return undefined;
-  const value = line.slice(name.length + 1);
-  if (value === '' || value.startsWith(' ') || value.endsWith(' ')) return undefined;
-  return value;
-}
-
-function parseValues(
-  values: { readonly [N in LineName]: string },
-  lines: readonly string[],
-  passportHeader: PassportHeader,
-): Transcript | undefined {
-  const issuedAtSeconds = parsePositiveInteger(values['issued-at']);
-  const expiresAtSeconds = parsePositiveInteger(values['expires-at']);
-  const headers = parseHeaderLines(values.headers, lines, passportHeader);
+function readLines(lines: LineReader, passportHeader: PassportHeader): Transcript | undefined {
+  const authSite = lines.next('auth-site');
+  const keyId = lines.next('key-id');
+  const passportSha256 = lines.next('passport-sha256');
+  const issuer = lines.next('issuer');
+  const subject = lines.next('subject');
+  const audience = lines.next('audience');
+  const routeId = lines.next('route-id');
+  const method = lines.next('method');
+  const scheme = lines.next('scheme');
+  const authority = lines.next('authority');
+  const target = lines.next('target');
+  const jti = lines.next('jti');
+  const issuedAtSeconds = parsePositiveInteger(lines.next('issued-at'));
+  const expiresAtSeconds = parsePositiveInteger(lines.next('expires-at'));
+  const contentSha256 = lines.next('content-sha256');
+  const headers = readHeaderLines(lines, passportHeader);
   if (issuedAtSeconds === undefined || expiresAtSeconds === undefined || headers === undefined) {
     return undefined;
   }
-  const transcript: Transcript = {
-    authSite: values['auth-site'],
-    keyId: values['key-id'],
-    passportSha256: values['passport-sha256'],
-    issuer: values.issuer,
-    subject: values.subject,
-    audience: values.audience,
-    routeId: values['route-id'],
-    method: values.method,
-    scheme: values.scheme,
-    authority: values.authority,
-    target: values.target,
-    jti: values.jti,
+  return {
+    authSite,
+    keyId,
+    passportSha256,
+    issuer,
+    subject,
+    audience,
+    routeId,
+    method,
+    scheme,
+    authority,
+    target,
+    jti,
     issuedAtSeconds,
     expiresAtSeconds,
-    contentSha256: values['content-sha256'],
+    contentSha256,
     headers,
   };
-  return isWellFormed(transcript) ? transcript : undefined;
 }
 
 function isWellFormed(t: Transcript): boolean {
@@ -166,34 +164,28 @@ function isWellFormed(t: Transcript): boolean {
   );
 }
 
-function parseHeaderLines(
-  list: string,
-  lines: readonly string[],
+function readHeaderLines(
+  lines: LineReader,
   passportHeader: PassportHeader,
 ): readonly SignedHeader[] | undefined {
-  const names = list === NOT_BOUND ? [] : list.split(',');
-  if (lines.length !== FIRST_HEADER_LINE + names.length) return undefined;
+  const list = lines.next('headers');
+  if (list === NOT_BOUND) return NO_HEADERS;
   const headers: SignedHeader[] = [];
-  for (const [i, name] of names.entries()) {
-    const previous = names[i - 1];
-    const isInOrder = previous === undefined || previous < name;
-    if (!isInOrder || !isSignableHeaderName(name, passportHeader)) return undefined;
-    const value = valueOfLine(lines[FIRST_HEADER_LINE + i], `header.${name}`);
-    if (value === undefined) return undefined;
-    headers.push({ name, value });
+  let previous = '';
+  for (const name of list.split(',')) {
+    if (name <= previous || !isSignableHeaderName(name, passportHeader)) return undefined;
+    headers.push({ name, value: lines.next(`header.${name}`) });
+    previous = name;
   }
   return headers;
 }
+
+const NO_HEADERS: readonly SignedHeader[] = [];
 
 /** A transcript rebuilt from the request; undefined marks a value that the request does not show exactly. */
 export interface RebuiltTranscript extends Omit<Transcript, 'contentSha256' | 'headers'> {
   readonly contentSha256: string | undefined;
   readonly headers: readonly { readonly name: string; readonly value: string | undefined }[];
-}
-
-/** Whether everything could be rebuilt, so that {@link formatTranscript} applies. */
-export function isComplete(rebuilt: RebuiltTranscript): rebuilt is Transcript {
-  return rebuilt.contentSha256 !== undefined && rebuilt.headers.every(({ value }) => value !== undefined);
 }
 
 /**

@@ -38,17 +38,26 @@ export interface BundleReading {
   readonly staleRoutes: { readonly bounded: number; readonly realtime: number };
 }
 
+interface CountedDecisions {
+  readonly labels: { readonly [name: string]: string };
+  count: number;
+}
+
 export type VerifierMetrics = ReturnType<typeof createVerifierMetrics>;
 
 /** @param readBundle undefined while no bundle is loaded */
 export function createVerifierMetrics(readBundle: () => BundleReading | undefined) {
   const registry = new Registry();
-  const { counter } = instrumentsOf(registry);
+  const { counter, countsRead } = instrumentsOf(registry);
   collectDefaultMetrics({ register: registry });
-  const decisions = counter(
+  const decisions = new Map<string, CountedDecisions>();
+  countsRead(
     'proofgate_decisions_total',
     'Decisions by outcome, reason, detail and route.',
-    ...['outcome', 'reason', 'detail', 'route_id'],
+    ['outcome', 'reason', 'detail', 'route_id'],
+    (add) => {
+      for (const { count, labels } of decisions.values()) add(labels, count);
+    },
   );
   const steps = new DurationHistogram({
     name: 'proofgate_step_duration_seconds',
@@ -75,16 +84,23 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
   registerBundleGauges(registry, readBundle);
   const rpc = createRpcMetrics(registry);
   const extAuthz = createExtAuthzServerMetrics(registry);
-  const decisionChildren = createChildCache((outcome, reason, detail, route_id) =>
-    decisions.labels({ outcome, reason, detail, route_id }),
-  );
   return {
     registry,
     rpc,
     extAuthz,
     /** @param detail a code, never a name; empty when there is none */
-    decided: (outcome: 'allowed' | 'denied' | 'observed', reason: string, detail: string, routeId: string) =>
-      decisionChildren(outcome, reason, detail, routeId).inc(),
+    decided(
+      outcome: 'allowed' | 'denied' | 'observed',
+      reason: string,
+      detail: string,
+      route_id: string,
+    ): void {
+      const name = `${outcome}\n${reason}\n${detail}\n${route_id}`;
+      const counted = decisions.get(name);
+      if (counted === undefined)
+        decisions.set(name, { labels: { outcome, reason, detail, route_id }, count: 1 });
+      else counted.count += 1;
+    },
     stepTook: (step: TimedStep, seconds: number) => timers[step](seconds),
     replayUnavailable: (why: string) => unavailable.inc({ why }),
     bundleRefused: (code: string) => refused.inc({ code }),
@@ -116,20 +132,6 @@ function registerBundleGauges(registry: Registry, readBundle: () => BundleReadin
     'freshness_class',
     () => Object.entries(readBundle()?.staleRoutes ?? { bounded: 0, realtime: 0 }),
   );
-}
-
-/** Every request looks up children; prom-client would sort and hash their labels each time. */
-function createChildCache<Child>(create: (...labels: [string, string, string, string]) => Child) {
-  const children = new Map<string, Child>();
-  return (a: string, b: string, c: string, d: string): Child => {
-    const id = `${a}\n${b}\n${c}\n${d}`;
-    let child = children.get(id);
-    if (child === undefined) {
-      child = create(a, b, c, d);
-      children.set(id, child);
-    }
-    return child;
-  };
 }
 
 export type RefreshMetrics = ReturnType<typeof createRefreshMetrics>;

@@ -19,7 +19,7 @@ import {
   hasPassportScheme,
   PROOF_FIELDS,
 } from '../protocol/wire-names.ts';
-import { describeDecision } from './audit/describe.ts';
+import { describeDecision, textOfAllowed } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import type { DeniedRequest } from './capture/capture-document.ts';
 import { challengesOf } from './decision/challenges.ts';
@@ -42,7 +42,7 @@ import { matchRoute } from './decision/steps/route.ts';
 import type { StepName } from './decision/steps.ts';
 import type { CurrentObservations } from './observation/observations.ts';
 import { passesObserved, unusedProofs } from './observation/passes-observed.ts';
-import { replayIdentifier, subjectHash } from './replay/identifier.ts';
+import { replayIdentifier, subjectHashOf } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
 import type { VerifierMetrics } from './verifier-metrics.ts';
 
@@ -215,7 +215,6 @@ export function createVerifier(options: VerifierOptions): Verifier {
       }
       const credentials = required(context.evidence.credentials);
       const caller = required(context.evidence.caller);
-      const { issuer, subject } = caller;
       const identifier = replayIdentifier(
         required(context.snapshot).authSite,
         thumbprintOf(holderJwkOf(credentials, caller)),
@@ -231,7 +230,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
         if (!isOver) awaited.delete(identifier);
         isOver = true;
       };
-      return { kind: 'awaited', caller: subjectHash(issuer, subject), end };
+      return { kind: 'awaited', caller: subjectHashOf(caller), end };
     } catch (error) {
       return denied(fail(context, error));
     }
@@ -259,7 +258,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const outcome = options.replayStore.consume({
       identifier: replayIdentifier(snapshot.authSite, holder.thumbprint, terms.jti),
       holderThumbprint: holder.thumbprint,
-      subjectHash: subjectHash(caller.issuer, caller.subject),
+      subjectHash: subjectHashOf(caller),
       issuedAtSeconds: terms.issuedAtSeconds,
       expiresAtSeconds: terms.expiresAtSeconds,
       skewSeconds: snapshot.skewSeconds,
@@ -344,14 +343,16 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const decidedMs = performance.now();
     noteUnmatched(context, denial);
     const outcome = denial === undefined ? 'allowed' : isObserved(context, denial) ? 'observed' : 'denied';
-    const event = describeDecision(context, {
+    const decided = {
       decisionId,
       durationUs: Math.round((decidedMs - context.startedMs) * 1000),
       callerVerified: verified !== undefined,
       outcome,
       denial,
-    });
-    const recorded = options.auditSink.record(event);
+    } as const;
+    const recorded = options.auditSink.record(
+      outcome === 'allowed' ? textOfAllowed(context, decided) : describeDecision(context, decided),
+    );
     options.metrics.stepTook('audit', (performance.now() - decidedMs) / 1000);
     const refused =
       recorded || options.auditMode !== 'required' ? denial : deny('verifier_unavailable', 'audit');
@@ -382,7 +383,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
     count(context, 'denied', final, decidedMs);
     const { evidence, facts, nowMs, snapshot } = context;
     if (options.onDenied !== undefined) {
-      options.onDenied({ facts, nowMs, snapshot, event: deniedEvent(event, final) });
+      const event = deniedEvent(describeDecision(context, decided), final);
+      options.onDenied({ facts, nowMs, snapshot, event });
     }
     const newNonce = () => options.dpopNonces?.issue(Math.floor(nowMs / 1000));
     const challenges = challengesOf(final, { facts, route: evidence.route, snapshot, newNonce });

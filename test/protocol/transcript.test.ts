@@ -5,7 +5,6 @@ import {
   decodeTranscript,
   firstDifference,
   formatTranscript,
-  isComplete,
   parseTranscript,
   type RebuiltTranscript,
   type SignedHeader,
@@ -368,15 +367,5 @@ describe('firstDifference', () => {
       }),
       { numRuns: 500 },
     );
-  });
-});
-
-describe('isComplete', () => {
-  it('asks for the body and for every header', () => {
-    const unknownHeader = { ...TRANSCRIPT, headers: [{ name: 'a', value: undefined }] };
-    expect(isComplete(TRANSCRIPT)).toBe(true);
-    expect(isComplete({ ...TRANSCRIPT, headers: [] })).toBe(true);
-    expect(isComplete({ ...TRANSCRIPT, contentSha256: undefined })).toBe(false);
-    expect(isComplete(unknownHeader)).toBe(false);
   });
 });

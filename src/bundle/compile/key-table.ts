@@ -270,9 +270,12 @@ export class PartitionedMap<V> {
   }
 }
 
-/** FNV-1a, 32 bits: spreads names that differ only in a few characters. */
+const HASHED_CHARACTERS = 8;
+
+/** FNV-1a, 32 bits, of the last characters, which vary most: spreads names that differ only in a few of them. */
 function partitionOf(key: string): number {
   let hash = 0x811c9dc5;
-  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+  for (let i = Math.max(0, key.length - HASHED_CHARACTERS); i < key.length; i++)
+    hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
   return (hash >>> 0) % PARTITIONS;
 }

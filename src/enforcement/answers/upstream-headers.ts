@@ -6,13 +6,13 @@
 import type { Route } from '../../bundle/compile/snapshot.ts';
 import {
   AUTHORIZATION_HEADER,
-  anySpelling,
   CONTEXT_HEADERS,
   DPOP_HEADER,
   HTTP_SIGNATURE_FIELDS,
   HTTP_SIGNATURE_HEADER,
   HTTP_SIGNATURE_INPUT_HEADER,
-  isVendorSpelling,
+  hasVendorLetters,
+  lettersOf,
   OBSERVED_HEADER,
   PASSPORT_HEADER,
   PROOF_FIELDS,
@@ -77,7 +77,7 @@ export function keepsAuthorization(route: CredentialRoute): boolean {
   return !usualNamesToRemove(route).includes(AUTHORIZATION_HEADER);
 }
 
-const REWRITING = new RegExp(`^(?:${REQUEST_REWRITING_HEADERS.map(anySpelling).join('|')})[^a-z0-9]*$`);
+const REWRITING: ReadonlySet<string> = new Set(REQUEST_REWRITING_HEADERS.map(lettersOf));
 const ALWAYS_SET: ReadonlySet<string> = new Set(
   Object.values(CONTEXT_HEADERS).filter((name) => name !== CONTEXT_HEADERS.clientId),
 );
@@ -158,8 +158,8 @@ const WITHOUT_DPOP = { set: [], removed: [DPOP_HEADER] };
  */
 export function isReservedName(name: string): boolean {
   if (OTHER_FIRST.test(name) || name === TRANSCRIPT_HEADER || name === SIGNATURE_HEADER) return false;
-  const lower = name.toLowerCase();
-  return isVendorSpelling(lower) || REWRITING.test(lower);
+  const letters = lettersOf(name.toLowerCase());
+  return hasVendorLetters(letters) || REWRITING.has(letters);
 }
 
 /** Whether no server behind an enforcement point may see the header: a proof, our prefix, or one that rewrites requests. */

@@ -38,12 +38,12 @@ export const HEADER_LIMITS = { maxLines: 1_000, maxBytes: 256 * 1024 } as const;
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * Buffers of the result are views of `bytes`.
+ * Buffers of the result are views of `bytes`; bytes of headers become text, one character each.
  * @throws Error when the bytes are not a CheckRequest, or contain a message twice, of which another reader might use
  * the other one
  */
 export function decodeCheckRequest(bytes: Uint8Array): CheckRequest {
-  const reader = protobuf.Reader.create(bytes);
+  const reader = protobuf.Reader.create(bufferOf(bytes));
   let request: CheckRequest['attributes'];
   readFields(reader, reader.len, (tag) => {
     if (tag !== ATTRIBUTES) return false;
@@ -177,7 +177,7 @@ function readHeaderLine(reader: Reader): HeaderValue {
   while (reader.pos < end) {
     const tag = reader.uint32();
     if (tag === KEY) line.key = reader.string();
-    else if (tag === RAW_VALUE) line.raw_value = readBytes(reader);
+    else if (tag === RAW_VALUE) line.raw_text = readLatin1(reader);
     else if (tag === VALUE) line.value = reader.string();
     else reader.skipType(tag & 7);
   }
@@ -213,6 +213,16 @@ function refuseSecond(first: object | undefined): void {
 }
 
 function readBytes(reader: Reader): Buffer {
-  const bytes = reader.bytes();
+  return bufferOf(reader.bytes());
+}
+
+function readLatin1(reader: Reader): string {
+  const length = reader.uint32();
+  const start = reader.pos;
+  reader.skip(length);
+  return bufferOf(reader.buf).toString('latin1', start, reader.pos);
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

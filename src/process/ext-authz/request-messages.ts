@@ -7,6 +7,8 @@ export interface HeaderValue {
   readonly key?: string;
   readonly value?: string;
   readonly raw_value?: Buffer;
+  /** What a decoded message has in the place of `raw_value`: one character for each byte. */
+  readonly raw_text?: string;
 }
 
 export interface HttpRequest {

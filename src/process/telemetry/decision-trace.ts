@@ -43,16 +43,16 @@ interface Traceparent {
 }
 
 /** Version ff and all-zero IDs are invalid; future versions may append fields (section 3.2.2). */
-const TRACEPARENT =
-  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/;
+const VERSION_0_CHARACTERS = 55;
 /** Section 3.2.2.5 */
 const SAMPLED = 1;
 
 /** @returns undefined for an invalid value */
 export function parseTraceparent(value: string | undefined): Traceparent | undefined {
   if (value === undefined) return undefined;
-  const [, version, traceId, spanId, flags = '', rest] = TRACEPARENT.exec(value) ?? [];
-  if (traceId === undefined || spanId === undefined) return undefined;
-  if (version === '00' && rest !== undefined) return undefined;
-  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0 };
+  if (!TRACEPARENT.test(value) || (value.startsWith('00') && value.length > VERSION_0_CHARACTERS))
+    return undefined;
+  const isSampled = (Number.parseInt(value.slice(53, VERSION_0_CHARACTERS), 16) & SAMPLED) !== 0;
+  return { traceId: value.slice(3, 35), spanId: value.slice(36, 52), isSampled };
 }

@@ -2,7 +2,7 @@
  * Metrics of the ext_authz server: its connections, its certificate and its RPCs. No label names a peer.
  * Source: docs/operate/enforcement.md "Metrics".
  */
-import { Counter, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { DurationHistogram } from './duration-histogram.ts';
 import { instrumentsOf } from './instruments.ts';
 
@@ -67,24 +67,24 @@ interface Counts {
  */
 export function createRpcMetrics(registry: Registry) {
   const counted: Counts[] = [];
-  countWhenScraped(registry, 'grpc_server_started_total', 'RPCs started.', (add) => {
+  const { countsRead } = instrumentsOf(registry);
+  countsRead('grpc_server_started_total', 'RPCs started.', METHOD_LABELS, (add) => {
     for (const { labels, started } of counted) add(labels, started);
   });
-  countWhenScraped(
-    registry,
+  countsRead(
     'grpc_server_handled_total',
     'RPCs completed, by code.',
+    [...METHOD_LABELS, 'grpc_code'],
     (add) => {
       for (const { handled, labels } of counted) {
         for (const [grpc_code, { count }] of handled) add({ ...labels, grpc_code }, count);
       }
     },
-    'grpc_code',
   );
-  countWhenScraped(registry, 'grpc_server_msg_received_total', 'Messages received.', (add) => {
+  countsRead('grpc_server_msg_received_total', 'Messages received.', METHOD_LABELS, (add) => {
     for (const { labels, received } of counted) add(labels, received);
   });
-  countWhenScraped(registry, 'grpc_server_msg_sent_total', 'Messages sent.', (add) => {
+  countsRead('grpc_server_msg_sent_total', 'Messages sent.', METHOD_LABELS, (add) => {
     for (const { labels, sent } of counted) add(labels, sent);
   });
   const handling = new DurationHistogram({
@@ -119,25 +119,4 @@ export function createRpcMetrics(registry: Registry) {
       },
     };
   };
-}
-
-type AddCount = (labels: { readonly [name: string]: string }, count: number) => void;
-
-function countWhenScraped(
-  registry: Registry,
-  name: string,
-  help: string,
-  read: (add: AddCount) => void,
-  ...moreLabels: string[]
-): void {
-  new Counter({
-    name,
-    help,
-    labelNames: [...METHOD_LABELS, ...moreLabels],
-    registers: [registry],
-    collect() {
-      this.reset();
-      read((labels, count) => this.inc(labels, count));
-    },
-  });
 }

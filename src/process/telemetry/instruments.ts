@@ -5,11 +5,35 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 /** Values of a metric by the value of its label. */
 export type Series = Iterable<readonly [labels: string | readonly string[], value: number]>;
 
+type AddCount = (labels: { readonly [name: string]: string }, count: number) => void;
+
 export function instrumentsOf(registry: Registry) {
   const registers = [registry];
   return {
     counter: (name: string, help: string, ...labelNames: string[]) =>
       new Counter({ name, help, labelNames, registers }),
+
+    /**
+     * A counter that requests do not touch.
+     * @param read called at each scrape; adds every series with its count
+     */
+    countsRead(
+      name: string,
+      help: string,
+      labelNames: readonly string[],
+      read: (add: AddCount) => void,
+    ): void {
+      new Counter({
+        name,
+        help,
+        labelNames: [...labelNames],
+        registers,
+        collect() {
+          this.reset();
+          read((labels, count) => this.inc(labels, count));
+        },
+      });
+    },
 
     gauge: (name: string, help: string) => new Gauge({ name, help, registers }),
 

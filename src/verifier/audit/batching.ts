@@ -60,7 +60,7 @@ export class BatchingSink implements OperatedAuditSink {
     return this.#queue.queuedBytes;
   }
 
-  record(event: AuditEvent): boolean {
+  record(event: AuditEvent | string): boolean {
     if (this.#closing !== undefined || !this.#queue.add(event)) {
       this.#observer.dropped(1);
       return false;

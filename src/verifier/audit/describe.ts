@@ -1,12 +1,14 @@
 /** Builds the audit event of a request from the evidence that the steps collected. */
 import { hash } from 'node:crypto';
-import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { CallContext } from '../../process/connections/call-context.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../process/telemetry/decision-event.ts';
 import { parseTraceparent } from '../../process/telemetry/decision-trace.ts';
 import type { AcceptedCredentials } from '../../protocol/accepted-credentials.ts';
+import type { Passport } from '../../protocol/passport.ts';
 import { type Denial, isNamingReason } from '../../protocol/reasons.ts';
-import type { Evidence } from '../decision/facts/evaluation.ts';
+import type { Caller } from '../decision/facts/caller.ts';
+import { type Evidence, required } from '../decision/facts/evaluation.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
 import { unmetAttributes } from '../decision/steps.ts';
 
@@ -32,12 +34,12 @@ const MAX_METHOD_CHARACTERS = 32;
 
 /** Takes two arguments rather than one merged object: copying the request's state would dominate the cost. */
 export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest): DecisionEvent {
-  const { evidence, facts, snapshot } = seen;
+  const { evidence, facts, nowMs, snapshot } = seen;
   const { denial } = decided;
   const { caller, credentials, matchedRule, route } = evidence;
   return {
     event: DECISION_EVENT_NAME,
-    time: textOfTime(seen.nowMs),
+    time: textOfTime(nowMs),
     decision_id: decided.decisionId,
     outcome: decided.outcome,
     reason: denial?.reason,
@@ -47,24 +49,11 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     route_id: route?.routeId,
     // Empty only when the Check could not be decoded.
     method: facts.method.slice(0, MAX_METHOD_CHARACTERS) || undefined,
-    issuer: caller?.issuer,
-    subject: caller?.subject,
-    trust_domain: caller?.trustDomain,
-    key_id: caller?.keyId,
-    key_binding: caller?.keyBinding,
-    // Omitted for a passport that claims another identity.
-    client_id:
-      caller?.identity === caller?.derivedKey?.client ? caller?.derivedKey?.client.clientId : undefined,
-    passport_id: credentials?.passport?.claims.passportId ?? tokenIdOf(credentials),
+    ...describeCaller(caller, credentials),
     caller_verified: decided.callerVerified,
     proof_format: route?.acceptedProofs === undefined ? undefined : credentials?.format,
-    transcript_sha256:
-      credentials?.format === 'transcript-v1' ? sha256(credentials.proof.transcriptBytes) : undefined,
-    signature_params_sha256:
-      credentials?.format === 'http-message-signatures' ? sha256(credentials.signature.params) : undefined,
-    dpop_proof_sha256: credentials?.format === 'dpop' ? sha256(credentials.proof.signingInput) : undefined,
-    bundle_revision: snapshot?.revision,
-    bundle_head: snapshot?.head,
+    ...(credentials === undefined ? {} : describeProof(credentials)),
+    ...(snapshot === undefined ? {} : describeBundle(snapshot)),
     break_glass: decided.outcome === 'allowed' ? evidence.isBreakGlass : undefined,
     matched_rule: matchedRule?.index,
     unmet_attributes:
@@ -76,6 +65,114 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
   };
 }
 
+/** The JSON text of {@link describeDecision} for an allowed request. What route, passport and bundle fix is serialized once. */
+export function textOfAllowed(
+  seen: SeenRequest,
+  { decisionId, durationUs }: Pick<DecisionOnRequest, 'decisionId' | 'durationUs'>,
+): string {
+  const { evidence, nowMs } = seen;
+  const [route, snapshot] = [required(evidence.route), required(seen.snapshot)];
+  const credentials = required(evidence.credentials);
+  const { name, value } = proofHashOf(credentials);
+  const format = route.acceptedProofs === undefined ? '' : `"proof_format":"${credentials.format}",`;
+  const breakGlass = evidence.isBreakGlass ? '"break_glass":true,' : '';
+  const traceId = traceIdOf(seen);
+  const trace = traceId === undefined ? '' : `"trace_id":"${traceId}",`;
+  return (
+    `{"event":"${DECISION_EVENT_NAME}","time":"${textOfTime(nowMs)}","decision_id":"${decisionId}",` +
+    `"outcome":"allowed",${textOfRoute(route, snapshot.authSite)},${textOfCaller(evidence)},` +
+    `"caller_verified":true,${format}"${name}":"${value}",${textOfBundle(snapshot, snapshot.head)},` +
+    `${breakGlass}"matched_rule":${required(evidence.matchedRule).index},${trace}"duration_us":${durationUs}}`
+  );
+}
+
+const textOfRoute = rememberedMembers(({ method, routeId }: Route, authSite: string) => ({
+  auth_site: authSite,
+  route_id: routeId,
+  method,
+}));
+const textOfBundle = rememberedMembers(describeBundle);
+const textOfPassport = rememberedMembers(({ claims, keyId }: Passport, clientId: string | undefined) => ({
+  issuer: claims.issuer,
+  subject: claims.subject,
+  trust_domain: claims.trustDomain,
+  key_id: keyId,
+  key_binding: claims.keyBinding,
+  client_id: clientId,
+  passport_id: claims.passportId,
+}));
+
+function textOfCaller({ caller, credentials }: Evidence): string {
+  const passport = credentials?.passport;
+  return passport === undefined
+    ? textOfMembers(describeCaller(caller, credentials))
+    : textOfPassport(passport, clientIdOf(caller));
+}
+
+/**
+ * The JSON text of an object's members, kept as long as the object is in memory.
+ * @param describe a function of the object and of one more value, with which the text is kept
+ */
+function rememberedMembers<K extends object, V>(
+  describe: (key: K, value: V) => object,
+): (key: K, value: V) => string {
+  const kept = new WeakMap<K, { readonly value: V; readonly text: string }>();
+  return (key, value) => {
+    const known = kept.get(key);
+    if (known !== undefined && known.value === value) return known.text;
+    const text = textOfMembers(describe(key, value));
+    kept.set(key, { value, text });
+    return text;
+  };
+}
+
+function textOfMembers(object: object): string {
+  return JSON.stringify(object).slice(1, -1);
+}
+
+function describeCaller(caller: Caller | undefined, credentials: AcceptedCredentials | undefined) {
+  return {
+    issuer: caller?.issuer,
+    subject: caller?.subject,
+    trust_domain: caller?.trustDomain,
+    key_id: caller?.keyId,
+    key_binding: caller?.keyBinding,
+    client_id: clientIdOf(caller),
+    passport_id: credentials?.passport?.claims.passportId ?? tokenIdOf(credentials),
+  };
+}
+
+/** Undefined for a passport that claims another identity. */
+function clientIdOf(caller: Caller | undefined): string | undefined {
+  const client = caller?.derivedKey?.client;
+  return client !== undefined && caller?.identity === client ? client.clientId : undefined;
+}
+
+function describeBundle({ head, revision }: Snapshot) {
+  return { bundle_revision: revision, bundle_head: head };
+}
+
+function describeProof(credentials: AcceptedCredentials): Pick<DecisionEvent, ProofHashName> {
+  const { name, value } = proofHashOf(credentials);
+  return { [name]: value };
+}
+
+type ProofHashName = 'transcript_sha256' | 'signature_params_sha256' | 'dpop_proof_sha256';
+
+function proofHashOf(credentials: AcceptedCredentials): {
+  readonly name: ProofHashName;
+  readonly value: string;
+} {
+  switch (credentials.format) {
+    case 'transcript-v1':
+      return { name: 'transcript_sha256', value: sha256(credentials.proof.transcriptBytes) };
+    case 'http-message-signatures':
+      return { name: 'signature_params_sha256', value: sha256(credentials.signature.params) };
+    case 'dpop':
+      return { name: 'dpop_proof_sha256', value: sha256(credentials.proof.signingInput) };
+  }
+}
+
 /** The `jti` of an access token, which may have none. */
 function tokenIdOf(credentials: AcceptedCredentials | undefined): string | undefined {
   return credentials?.format === 'dpop' && credentials.passport === undefined
@@ -85,12 +182,15 @@ function tokenIdOf(credentials: AcceptedCredentials | undefined): string | undef
 
 const sha256 = (bytes: Buffer | string): string => hash('sha256', bytes, 'base64url');
 
-let lastTime = { ms: 0, text: new Date(0).toISOString() };
+let lastSecond = { number: -1, text: '' };
 
-/** Under load several decisions share one millisecond, and formatting a date is slow. */
+/** Decisions share a second, and formatting a date is slow. */
 function textOfTime(ms: number): string {
-  if (ms !== lastTime.ms) lastTime = { ms, text: new Date(ms).toISOString() };
-  return lastTime.text;
+  const number = Math.floor(ms / 1000);
+  if (number !== lastSecond.number) {
+    lastSecond = { number, text: new Date(number * 1000).toISOString().slice(0, -'000Z'.length) };
+  }
+  return `${lastSecond.text}${String(Math.floor(ms) % 1000).padStart(3, '0')}Z`;
 }
 
 /** A proxy that starts traces itself sends the trace context only with its call. */

@@ -4,6 +4,7 @@
  */
 import type { AuditEvent } from '../../process/telemetry/audit-event.ts';
 import { AUDIT_GAP_EVENT_NAME, type AuditGapEvent } from '../../process/telemetry/decision-event.ts';
+import { lineOf } from './sink.ts';
 
 export interface LineBatch {
   /** Whole lines. */
@@ -43,8 +44,8 @@ export class LineQueue {
   }
 
   /** @returns false when the event was dropped */
-  add(event: AuditEvent): boolean {
-    const line = `${JSON.stringify(event)}\n`;
+  add(event: AuditEvent | string): boolean {
+    const line = lineOf(event);
     if (this.queuedBytes + line.length > this.#options.maxBytes) {
       this.#gap.lose(1);
       return false;

@@ -3,9 +3,15 @@ import type { AuditEvent } from '../../process/telemetry/audit-event.ts';
 import type { DecisionEvent } from '../../process/telemetry/decision-event.ts';
 
 export interface AuditSink {
-  record(event: DecisionEvent): boolean;
+  /** @param event a string is an event's JSON text */
+  record(event: DecisionEvent | string): boolean;
   /** Flushes queued events within a time limit, then closes. */
   close(): Promise<void>;
+}
+
+/** The line of an event, LF included. @param event a string is an event's JSON text */
+export function lineOf(event: AuditEvent | string): string {
+  return `${typeof event === 'string' ? event : JSON.stringify(event)}\n`;
 }
 
 /** `best_effort`: a lost event is counted; `required`: a request that cannot be recorded is denied. */
@@ -13,7 +19,7 @@ export type AuditMode = 'best_effort' | 'required';
 
 /** The interface of the sink for the process that owns it. */
 export interface OperatedAuditSink extends AuditSink {
-  record(event: AuditEvent): boolean;
+  record(event: AuditEvent | string): boolean;
   /** Reopens the destination, if it is a file. When that fails, the current one stays in use. */
   reopen(): void;
   /** Size of the queued events. */
@@ -41,7 +47,7 @@ export function shipping(
   mode: AuditMode,
 ): OperatedAuditSink {
   return {
-    record(event: AuditEvent): boolean {
+    record(event: AuditEvent | string): boolean {
       const isRecorded = recorder.record(event);
       // With `required` the request is then denied, which contradicts the event.
       if (isRecorded || mode === 'best_effort') shipper.record(event);

@@ -7,7 +7,7 @@
 import type { AuditEvent } from '../../process/telemetry/audit-event.ts';
 import { type Destination, writeNow } from './destination.ts';
 import { AuditGap } from './line-queue.ts';
-import type { AuditObserver, OperatedAuditSink } from './sink.ts';
+import { type AuditObserver, lineOf, type OperatedAuditSink } from './sink.ts';
 
 /** How often to check the file and, while writing fails, to retry, even without requests. */
 const LOOK_INTERVAL_MS = 1000;
@@ -30,8 +30,8 @@ export class WriteThroughSink implements OperatedAuditSink {
     if (destination.descriptor === undefined) this.#look(false);
   }
 
-  record(event: AuditEvent): boolean {
-    if (!this.#isClosed && this.#write(`${JSON.stringify(event)}\n`)) {
+  record(event: AuditEvent | string): boolean {
+    if (!this.#isClosed && this.#write(lineOf(event))) {
       this.#observer.written(1);
       return true;
     }

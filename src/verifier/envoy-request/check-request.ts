@@ -40,7 +40,7 @@ export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMo
 /** Reads the headers in the form that Envoy is configured to send. Raw lines take precedence over merged ones. */
 function headersOf(http: HttpRequest): RequestHeaders {
   const lines = http.header_map;
-  return lines === undefined ? mergedHeaders(http.headers ?? {}) : rawHeaders(lines.headers ?? []);
+  return lines === undefined ? mergedHeaders(http.headers ?? {}) : new RawHeaders(lines.headers ?? []);
 }
 
 const ABSENT: HeaderLookup = { kind: 'absent' };
@@ -68,13 +68,28 @@ function mergedHeaders(headers: { readonly [name: string]: string }): RequestHea
  * of some names before the filter sees them. For those, and for names that have not been measured, a value with a comma is
  * ambiguous.
  */
-function rawHeaders(lines: readonly HeaderValue[]): RequestHeaders {
-  return {
-    lookup: (name) => lookupLine(lines, name),
-    values: (name) => lines.filter(({ key }) => isNamed(key, name)).map(valueOfLine),
-    names: () => lines.map(({ key }) => key ?? ''),
-    lines: () => lines.map((line) => [line.key ?? '', valueOfLine(line)]),
-  };
+class RawHeaders implements RequestHeaders {
+  readonly #lines: readonly HeaderValue[];
+
+  constructor(lines: readonly HeaderValue[]) {
+    this.#lines = lines;
+  }
+
+  lookup(name: string): HeaderLookup {
+    return lookupLine(this.#lines, name);
+  }
+
+  values(name: string): readonly string[] {
+    return this.#lines.filter(({ key }) => isNamed(key, name)).map(valueOfLine);
+  }
+
+  names(): readonly string[] {
+    return this.#lines.map(({ key }) => key ?? '');
+  }
+
+  lines(): readonly (readonly [name: string, value: string])[] {
+    return this.#lines.map((line) => [line.key ?? '', valueOfLine(line)]);
+  }
 }
 
 function lookupLine(lines: readonly HeaderValue[], name: string): HeaderLookup {
@@ -89,8 +104,8 @@ function lookupLine(lines: readonly HeaderValue[], name: string): HeaderLookup {
   return value.includes(',') && isJoinedByEnvoy(name) ? AMBIGUOUS : { kind: 'single', value };
 }
 
-function valueOfLine({ raw_value, value }: HeaderValue): string {
-  return raw_value?.toString('latin1') ?? value ?? '';
+function valueOfLine({ raw_text, raw_value, value }: HeaderValue): string {
+  return raw_text ?? raw_value?.toString('latin1') ?? value ?? '';
 }
 
 /** Envoy sends lower case; the comparison ignores case to be safe. */

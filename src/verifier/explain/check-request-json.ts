@@ -110,7 +110,7 @@ function readHeaderMap(value: unknown, path: string): readonly HeaderValue[] {
   const map = message(value, path, MEMBERS.headerMap);
   return (map.items('headers') ?? []).map((item, index) => {
     const header = message(item, `${path}/headers/${index}`, MEMBERS.headerValue);
-    return present<HeaderValue>({
+    return present<Omit<HeaderValue, 'raw_text'>>({
       key: header.text('key'),
       value: header.text('value'),
       raw_value: header.bytes('raw_value'),

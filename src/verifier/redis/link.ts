@@ -116,9 +116,8 @@ export class RedisLink {
    * `classifyFault`; `NOSCRIPT` when the server does not have it.
    */
   runScript(script: RedisScript, keysAndArguments: readonly (string | number)[]): Promise<unknown> {
-    const redis = this.#redis;
-    if (redis.commandQueue.length > 0) this.#corkUntilEndOfTurn();
-    return redis.evalsha(script.sha1, script.keyCount, ...keysAndArguments);
+    this.#corkUntilEndOfTurn();
+    return this.#redis.evalsha(script.sha1, script.keyCount, ...keysAndArguments);
   }
 
   /** Runs the script with `EVAL`, which also caches it on the server. */
@@ -272,7 +271,6 @@ export class RedisLink {
 
   /**
    * Sends the commands of one turn of the event loop in one write, because the system call dominates a command's cost.
-   * A command does not wait when no other is pending.
    */
   #corkUntilEndOfTurn(): void {
     if (this.#isCorked) return;

@@ -3,6 +3,7 @@
  * Source: docs/design/protocol.md "Replay".
  */
 import { hash } from 'node:crypto';
+import type { Caller } from '../decision/facts/caller.ts';
 
 /**
  * base64url SHA-256 (43 characters) over the lines `proofgate-jti-v1`, Auth Site, holder-key thumbprint (RFC 7638) and
@@ -19,4 +20,20 @@ export function replayIdentifier(authSite: string, holderThumbprint: string, jti
  */
 export function subjectHash(issuer: string, subject: string): string {
   return hash('sha256', `proofgate-subject-v1\n${issuer}\n${subject}\n`, 'base64url');
+}
+
+const remembered = new WeakMap<Caller['identity'], { readonly subject: string; readonly hash: string }>();
+
+/** {@link subjectHash} of a verified caller, computed once for each passport or client. */
+export function subjectHashOf({
+  identity,
+  issuer,
+  subject,
+}: Pick<Caller, 'identity' | 'issuer' | 'subject'>): string {
+  // The subject of an access token depends on the bundle too.
+  const known = remembered.get(identity);
+  if (known?.subject === subject) return known.hash;
+  const computed = { subject, hash: subjectHash(issuer, subject) };
+  remembered.set(identity, computed);
+  return computed.hash;
 }

@@ -8,8 +8,6 @@ import type { Credentials } from '../../../protocol/credentials.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
 import {
   firstDifference,
-  formatTranscript,
-  isComplete,
   NOT_BOUND,
   type RebuiltTranscript,
   type Transcript,
@@ -23,12 +21,12 @@ export function checkBinding(evaluation: Evaluation): Denial | undefined {
   const credentials = required(evaluation.evidence.credentials);
   if (credentials.format === 'dpop') return checkDpopBinding(evaluation, credentials);
   if (credentials.format !== 'transcript-v1') return checkCoverage(evaluation, credentials);
-  const { transcript, transcriptBytes } = credentials.proof;
-  const rebuilt = rebuildTranscript(evaluation, credentials);
-  if (isComplete(rebuilt) && formatTranscript(rebuilt) === transcriptBytes.toString('latin1'))
-    return undefined;
-  // A transcript has exactly one encoding, so texts that differ have a line that differs.
-  return deny('request_binding_mismatch', firstDifference(transcript, rebuilt) ?? 'headers');
+  // A transcript has exactly one encoding, so texts are equal when their values are.
+  const difference = firstDifference(
+    credentials.proof.transcript,
+    rebuildTranscript(evaluation, credentials),
+  );
+  return difference === undefined ? undefined : deny('request_binding_mismatch', difference);
 }
 
 /** Builds the transcript that the request, the bundle and the passport imply. */
