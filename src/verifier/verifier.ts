@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
 import type { CountedDecision, SummaryOutcome } from '../bundle/format/decision-summary.ts';
+import type { UnknownKey } from '../bundle/format/unknown-keys.ts';
 import type { CallContext } from '../process/connections/call-context.ts';
 import { UNVERIFIED } from '../process/request-body/body-space.ts';
 import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
@@ -323,7 +324,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
   }
 
   function count(
-    { evidence, facts, startedMs }: RequestContext,
+    { evidence, facts, snapshot, startedMs }: RequestContext,
     outcome: SummaryOutcome,
     denial: Denial | undefined,
     decidedMs: number,
@@ -335,7 +336,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
     options.metrics.decided(outcome, reason ?? '', detail, routeId ?? '');
     const { method } = facts;
     const durationMs = decidedMs - startedMs;
-    options.onDecided?.({ outcome, reason, detail, routeId, method, durationMs, derivedKeyId });
+    const unknownKey = denial && unknownTokenKey(denial, evidence, snapshot);
+    options.onDecided?.({ outcome, reason, detail, routeId, method, durationMs, derivedKeyId, unknownKey });
   }
 
   function finish(context: RequestContext, denial: Denial | undefined, verified?: Verified): Decision {
@@ -426,6 +428,18 @@ function allowedDecision(
     otherSignatures:
       credentials.format === 'http-message-signatures' ? credentials.signature.otherSignatures : undefined,
   };
+}
+
+/** The key that a denied access token of an issuer of the bundle names, if the bundle does not have it. The name is not verified. */
+function unknownTokenKey(
+  { detail, reason }: Denial,
+  { credentials }: Evidence,
+  snapshot: Snapshot | undefined,
+): UnknownKey | undefined {
+  if (reason !== 'invalid_request_proof' || detail !== 'key_unknown') return undefined;
+  if (credentials?.format !== 'dpop' || credentials.passport !== undefined) return undefined;
+  const { issuer, keyId: kid } = credentials.token;
+  return snapshot?.oauthIssuers.has(issuer) ? { issuer, kid } : undefined;
 }
 
 /** The key that signed the proof; known although the decision awaits the body. */

@@ -179,6 +179,16 @@ test('a site shows its brokers, with their pinned keys', async () => {
   }
 });
 
+test('an audit link with a time that has no local one shows the page', async () => {
+  const east = await stage.adminPage({ timezoneId: 'Asia/Tokyo' });
+  for (const time of ['+275760-09-13T00:00:00Z', '9999-12-31T23:59:59Z']) {
+    await east.goto(`${stage.url}/audit?until=${encodeURIComponent(time)}`);
+    await east.getByRole('heading', { level: 1, name: 'Audit' }).waitFor();
+    expect(await east.getByLabel('Before, local time').inputValue()).toBe('');
+  }
+  await east.context().close();
+});
+
 test('a site shows its OAuth issuers, also before their keys are fetched', async () => {
   const issuer = 'https://login.example';
   const api = await stage.control.api();

@@ -90,6 +90,12 @@ const CONTROLS: { readonly [page: string]: { readonly [control: string]: string 
     'Source rules': 'PUT /v1/sites/:site_id/routes/:route_id/sources',
     Delete: 'DELETE /v1/sites/:site_id/routes/:route_id',
   },
+  '/clients?view=oauth-issuers': {
+    'Create OAuth issuer': 'PUT /v1/sites/:site_id/oauth-issuers/:issuer',
+    Edit: 'PUT /v1/sites/:site_id/oauth-issuers/:issuer',
+    'End tokens': 'PUT /v1/sites/:site_id/oauth-issuers/:issuer',
+    Remove: 'DELETE /v1/sites/:site_id/oauth-issuers/:issuer',
+  },
   '/explain': { Explain: 'POST /v1/sites/:site_id/explanations' },
   '/targets': {
     'Create target': 'POST /v1/sites/:site_id/targets',
@@ -146,6 +152,9 @@ beforeAll(async () => {
   await api.act(`${site}/blocked-subjects`, { body: { issuer: 'https://x.example', subject: 'x' } });
   await api.act(`${site}/blocked-callers`, { body: { issuer: issuer_url, subject: 'x' } });
   await api.create(`/v1/sources/${String(source?.source_id)}/revisions`, { body: {} });
+  const issuer = 'https://login.example';
+  const definition = { trust_domain: 'x' };
+  await api.put(`${site}/oauth-issuers/${encodeURIComponent(issuer)}`, { body: { definition } });
   await api.create(`${site}/targets`, { body: { name: 'gateway' } });
   page = await stage.operatorPage({ name: 'root', role: 'admin' });
   page.on('response', (response) => {
@@ -153,7 +162,7 @@ beforeAll(async () => {
   });
   const idIn = (items: readonly JsonObject[], member: string) => ({ [member]: String(items[0]?.[member]) });
   names = {
-    ...{ site_id: SITE_ID, key_id: keyId, client_id: 'billing', resource: 'orders', revision: '2' },
+    ...{ site_id: SITE_ID, key_id: keyId, client_id: 'billing', resource: 'orders', revision: '2', issuer },
     ...idIn([(await api.get(site)).body], 'fleet_id'),
     ...idIn([(await api.get(site)).body], 'environment_id'),
     ...idIn(await api.list('/v1/role-grants'), 'role_grant_id'),
@@ -170,6 +179,7 @@ beforeAll(async () => {
     ...(await everyPage(stage, page)).keys(),
     ...['/access?view=tokens', '/access?view=session', `/sites/${SITE_ID}/blocked?view=callers`],
     `/sites/${SITE_ID}/clients?view=routes`,
+    `/sites/${SITE_ID}/clients?view=oauth-issuers`,
   ];
   everything = await controlsOf();
 });

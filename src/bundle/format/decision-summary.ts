@@ -5,6 +5,7 @@
  */
 import { DETAIL_KINDS, isKnownDetail, REASONS, type Reason } from '../../protocol/reasons.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
+import type { UnknownKey } from './unknown-keys.ts';
 
 export const SUMMARIES_PATH = '/v1/targets/self/summaries';
 /** Maximum size as JSON, of a post and of a row. Less than 4 KiB, so that a row of SQLite fits in one page. */
@@ -39,6 +40,8 @@ export interface CountedDecision {
   readonly durationMs: number;
   /** The derived key of the bundle that signed an allowed request. */
   readonly derivedKeyId?: string | undefined;
+  /** The key that the token of a denied request names, which the bundle does not have. */
+  readonly unknownKey?: UnknownKey | undefined;
 }
 
 export type CodeCounts = { readonly [code: string]: number };

@@ -9,6 +9,7 @@ import { AsCommand } from '../parts/command';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
 import { Moment, UntrustedText } from '../parts/values';
+import { issuerColumn, stateColumn } from './issuer-columns';
 
 type Broker = Schemas['Broker'];
 
@@ -31,16 +32,7 @@ export function Brokers() {
         }
         idOf={({ issuer, trust_domain }) => `${issuer} ${trust_domain}`}
         columns={[
-          {
-            title: 'Broker',
-            text: ({ issuer, trust_domain }) => `${issuer} ${trust_domain}`,
-            cell: ({ issuer, trust_domain }) => (
-              <Stack gap={0}>
-                <UntrustedText value={issuer} />
-                <UntrustedText value={trust_domain} />
-              </Stack>
-            ),
-          },
+          issuerColumn('Broker'),
           {
             title: 'Subjects',
             text: ({ definition }) => definition.subject_prefixes.join(' '),
@@ -51,10 +43,7 @@ export function Brokers() {
             text: ({ definition }) => definition.key_binding,
             cell: ({ definition }) => definition.key_binding,
           },
-          {
-            title: 'State',
-            cell: ({ published }) => (published ? 'published' : 'no keys: passports rejected'),
-          },
+          stateColumn('passports'),
           {
             title: 'Pinned keys',
             cell: ({ keys }) => (

@@ -1,18 +1,94 @@
-/** OAuth authorization servers whose access tokens the site accepts. `ctl apply` changes them. */
-import { Stack } from '@mantine/core';
+/** OAuth authorization servers whose access tokens the site accepts. */
+import { Group, Stack, Text } from '@mantine/core';
 import { api, bodyOf, type Schemas } from '../api/client';
-import { useSite } from '../api/session';
+import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
-import { List, PAGE_ITEMS } from '../parts/list';
+import { type Column, List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
-import { Moment, UntrustedText } from '../parts/values';
+import { duration, Moment, UntrustedText } from '../parts/values';
+import { issuerColumn, stateColumn } from './issuer-columns';
+import {
+  CreateOAuthIssuer,
+  EditOAuthIssuer,
+  EndTokens,
+  markerText,
+  RemoveOAuthIssuer,
+} from './oauth-issuer-forms';
 
 type OAuthIssuer = Schemas['OAuthIssuer'];
 
+const subjectText = ({ definition: { subject_claim = 'sub' } }: OAuthIssuer) => `${subject_claim}:VALUE`;
+
+const COLUMNS: readonly Column<OAuthIssuer>[] = [
+  issuerColumn('Issuer'),
+  stateColumn('tokens'),
+  {
+    title: 'Callers',
+    text: subjectText,
+    cell: (item) => (
+      <Stack gap={0}>
+        <UntrustedText value={subjectText(item)} />
+        <UntrustedText value={markerText(item.definition.service_marker)} />
+      </Stack>
+    ),
+  },
+  {
+    title: 'Tokens',
+    cell: ({ definition: { max_token_ttl_seconds = 300, not_before, token_types = ['at+jwt'] } }) => (
+      <Stack gap={0}>
+        <Text size="sm">
+          {token_types.join(', ')}, at most {duration(max_token_ttl_seconds)}
+        </Text>
+        {not_before !== undefined && (
+          <Text component="div" size="sm">
+            issued since <Moment at={not_before} />
+          </Text>
+        )}
+      </Stack>
+    ),
+  },
+  {
+    title: 'Keys',
+    cell: ({ keys }) => (
+      <Stack gap={0}>
+        {keys.map(({ alg, kid }) => (
+          <UntrustedText key={kid} value={`${kid} ${alg}`} />
+        ))}
+      </Stack>
+    ),
+  },
+  {
+    title: 'Fetched',
+    cell: ({ fetched_at, failure }) => (
+      <Stack gap={0}>
+        {fetched_at === undefined ? null : <Moment at={fetched_at} />}
+        <UntrustedText value={failure ?? ''} />
+      </Stack>
+    ),
+  },
+];
+
+const ACTIONS: Column<OAuthIssuer> = {
+  title: 'Actions',
+  cell: (item) => (
+    <Group gap="xs" wrap="nowrap">
+      <EditOAuthIssuer {...item} />
+      <EndTokens {...item} />
+      <RemoveOAuthIssuer {...item} />
+    </Group>
+  ),
+};
+
 export function OAuthIssuers() {
   const { site_id } = useSite();
+  const mayAdminister = useMay('administer');
   return (
     <Stack>
+      {mayAdminister && (
+        <Group justify="flex-end">
+          <CreateOAuthIssuer />
+        </Group>
+      )}
       <List<OAuthIssuer>
         name="OAuth issuers"
         queryKey={['site', site_id, 'oauth-issuers']}
@@ -27,42 +103,8 @@ export function OAuthIssuers() {
           )
         }
         idOf={({ issuer }) => issuer}
-        columns={[
-          {
-            title: 'Issuer',
-            text: ({ issuer, trust_domain }) => `${issuer} ${trust_domain}`,
-            cell: ({ issuer, trust_domain }) => (
-              <Stack gap={0}>
-                <UntrustedText value={issuer} />
-                <UntrustedText value={trust_domain} />
-              </Stack>
-            ),
-          },
-          {
-            title: 'State',
-            cell: ({ published }) => (published ? 'published' : 'no keys: tokens rejected'),
-          },
-          {
-            title: 'Keys',
-            cell: ({ keys }) => (
-              <Stack gap={0}>
-                {keys.map(({ kid }) => (
-                  <UntrustedText key={kid} value={kid} />
-                ))}
-              </Stack>
-            ),
-          },
-          {
-            title: 'Fetched',
-            cell: ({ fetched_at, failure }) => (
-              <Stack gap={0}>
-                {fetched_at === undefined ? null : <Moment at={fetched_at} />}
-                <UntrustedText value={failure ?? ''} />
-              </Stack>
-            ),
-          },
-        ]}
-        empty={<Empty>The site has no OAuth issuers. Declare them in the site file, and apply it.</Empty>}
+        columns={mayAdminister ? [...COLUMNS, ACTIONS] : COLUMNS}
+        empty={<Empty>The site accepts access tokens of no OAuth authorization server.</Empty>}
       />
       <AsCommand words={['get', 'oauth-issuers', '--site', site_id]} />
     </Stack>

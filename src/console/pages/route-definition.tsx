@@ -1,6 +1,8 @@
 /** The fields of a route's definition. */
 import { Checkbox, JsonInput, NumberInput, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
+import type { ChangeEvent } from 'react';
 import type { Schemas } from '../api/client';
+import { useFaults } from '../parts/fields';
 import { ObserveFields } from '../parts/observe-fields';
 import { type ProofFormat, ProofFormatsField } from '../parts/proof-formats';
 
@@ -132,6 +134,12 @@ interface FieldsProps {
 
 export function DefinitionFields({ draft, change }: FieldsProps) {
   const isBounded = draft.freshness_class === 'bounded';
+  const faultAt = useFaults();
+  const text = (name: 'path_template' | 'audience' | 'resource' | 'signed_headers') => ({
+    value: draft[name],
+    error: faultAt(name),
+    onChange: ({ currentTarget }: ChangeEvent<HTMLInputElement>) => change({ [name]: currentTarget.value }),
+  });
   return (
     <>
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
@@ -146,24 +154,21 @@ export function DefinitionFields({ draft, change }: FieldsProps) {
           label="Path template"
           description="{name} stands for one segment."
           placeholder="/v1/orders/{order_id}"
-          value={draft.path_template}
-          onChange={({ currentTarget }) => change({ path_template: currentTarget.value })}
+          {...text('path_template')}
           required
         />
         <TextInput
           label="Audience"
           description="The API that passports are for."
           placeholder="https://api.shop.example"
-          value={draft.audience}
-          onChange={({ currentTarget }) => change({ audience: currentTarget.value })}
+          {...text('audience')}
           required
         />
         <TextInput
           label="Resource"
           description="What clients are granted. Empty: the route ID."
           placeholder="orders"
-          value={draft.resource}
-          onChange={({ currentTarget }) => change({ resource: currentTarget.value })}
+          {...text('resource')}
         />
         <Select
           label="Freshness"
@@ -190,12 +195,10 @@ export function DefinitionFields({ draft, change }: FieldsProps) {
           label="Signed headers"
           description="Names that every proof must sign, between commas."
           placeholder="content-type, idempotency-key"
-          value={draft.signed_headers}
-          error={
-            namesIn(draft.signed_headers).some((name) => !HEADER_NAME.test(name)) &&
-            'must be names of headers in lower case, between commas'
-          }
-          onChange={({ currentTarget }) => change({ signed_headers: currentTarget.value })}
+          {...text('signed_headers')}
+          {...(namesIn(draft.signed_headers).every((name) => HEADER_NAME.test(name))
+            ? {}
+            : { error: 'must be names of headers in lower case, between commas' })}
           autoComplete="off"
         />
         <Select

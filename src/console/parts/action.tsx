@@ -8,6 +8,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { AsCommand, type Command, withReason } from './command';
+import { FormError } from './fields';
 import { Problem } from './problem';
 import { UntrustedText } from './values';
 
@@ -167,7 +168,7 @@ function Question({ title, command, confirm, run, onDone, onClose }: DialoguePro
         <Text component="div" size="sm">
           {confirm.consequence}
         </Text>
-        {confirm.fields}
+        <FormError.Provider value={error}>{confirm.fields}</FormError.Provider>
         {confirm.asksReason === true && (
           <TextInput
             label="Reason, for the audit trail"

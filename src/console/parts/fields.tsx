@@ -1,5 +1,8 @@
 /** The fields of a form, declared once for creating and editing. Control checks the values, and names the faulty ones. */
 import { Autocomplete, NativeSelect, TextInput } from '@mantine/core';
+import { createContext, useContext } from 'react';
+import { ApiError } from '../api/client';
+import { visible } from '../api/visible';
 
 export interface Field {
   /** The member's name in the API. */
@@ -29,7 +32,21 @@ interface FieldsProps {
   readonly onChange: (values: Values) => void;
 }
 
+/** The error of the last attempt to save the form. */
+export const FormError = createContext<unknown>(undefined);
+
+/** @returns what Control says is wrong with a member; undefined if nothing is */
+export function useFaults(): (name: string) => string | undefined {
+  const error = useContext(FormError);
+  const faults = error instanceof ApiError ? error.faults : [];
+  return (name) => {
+    const fault = faults.find(({ pointer }) => pointer.split('/').includes(name));
+    return fault && visible(fault.reason);
+  };
+}
+
 export function Fields({ fields, values, onChange }: FieldsProps) {
+  const faultAt = useFaults();
   return fields.map(
     ({ name, label, description, placeholder, options, suggestions, faultOf, isOptional, isNumber }) => {
       const set = (value: string) => onChange({ ...values, [name]: value });
@@ -37,7 +54,7 @@ export function Fields({ fields, values, onChange }: FieldsProps) {
         label,
         description,
         value: values[name] ?? '',
-        error: faultOf?.(values[name] ?? ''),
+        error: faultOf?.(values[name] ?? '') ?? faultAt(name),
         required: isOptional !== true,
       };
       if (options !== undefined) {

@@ -55,12 +55,13 @@ function Filter({ name, show = unchanged, read = unchanged, ...input }: FilterPr
   );
 }
 
-/** `2026-11-21T04:00` of an RFC 3339 time; empty if it is none. */
+/** `2026-11-21T04:00` of an RFC 3339 time; empty if it is none, or the local year has more than four digits. */
 function localTime(moment: string): string {
   const ms = Date.parse(moment);
-  if (Number.isNaN(ms)) return '';
-  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000;
-  return new Date(ms - offsetMs).toISOString().slice(0, 'YYYY-MM-DDTHH:mm'.length);
+  const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  // East of UTC the last moment of a Date has no local one.
+  const text = Number.isNaN(local.getTime()) ? '' : local.toISOString();
+  return /^\d{4}-/.test(text) ? text.slice(0, 'YYYY-MM-DDTHH:mm'.length) : '';
 }
 
 function utcTime(local: string): string {

@@ -111,6 +111,11 @@ function invalidAt(pointer: string, reason: string): ApiProblem {
 const readDefinition = storedDefinition(OAUTH_ISSUER_DEFINITION);
 const readKeys = storedDefinition(Type.Array(oauthIssuer.properties.keys.items));
 
+/** `kid`s of the keys that Control fetched last. */
+export function fetchedKids({ keys }: Pick<RowOf<'oauthIssuer'>, 'keys'>): readonly string[] {
+  return keys === null ? [] : readKeys(keys).map(({ kid }) => kid);
+}
+
 export function oauthIssuerView(row: RowOf<'oauthIssuer'>): OAuthIssuerView {
   const definition = readDefinition(row.definition);
   return {

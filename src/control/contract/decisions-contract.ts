@@ -11,6 +11,7 @@ import {
   SUMMARY_CODE_PATTERN,
 } from '../../bundle/format/decision-summary.ts';
 import { MAX_KEY_USES } from '../../bundle/format/key-use.ts';
+import { MAX_UNKNOWN_KEYS } from '../../bundle/format/unknown-keys.ts';
 import { closed, givenId, identifier, moment, object } from '../../process/http-service/members-contract.ts';
 
 /** More than there are reasons with details. */
@@ -69,6 +70,22 @@ export const LAST_USED = object(
     ),
   },
   'LastUsed',
+);
+
+export const UNKNOWN_KEYS = object(
+  {
+    keys: Type.Array(
+      Type.Object(
+        {
+          issuer: identifier('An OAuth issuer of the site. Others are ignored.'),
+          kid: givenId('`kid` of an access token that is not verified.'),
+        },
+        closed,
+      ),
+      { minItems: 1, maxItems: MAX_UNKNOWN_KEYS },
+    ),
+  },
+  'UnknownKeys',
 );
 
 export const DECISIONS_QUERY = {

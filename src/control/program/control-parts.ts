@@ -39,6 +39,7 @@ import { enrolledProfiles } from '../publishing/signing-profiles.ts';
 import { createSiteCheck } from '../publishing/site-check.ts';
 import { requireRow } from '../resource/change.ts';
 import { startOAuthKeyRefresh } from '../sources/oauth-key-refresh.ts';
+import { UnknownOAuthKeys } from '../sources/unknown-oauth-keys.ts';
 import type { ControlMetrics } from './control-metrics.ts';
 import {
   type ControlPartsOptions,
@@ -89,7 +90,9 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   registerEnrollmentPlaneRoutes(app, enrollment);
   registerTargetSelfRoutes(app, distribution);
   registerRuntimeRoutes(app, { store, nowMs, keyring: signingKeys });
-  registerDecisionRoutes(app, { store, nowMs, summaries, keyUses: new ReportedKeyUses({ store, nowMs }) });
+  const keyUses = new ReportedKeyUses({ store, nowMs });
+  const unknownKeys = new UnknownOAuthKeys({ store, nowMs });
+  registerDecisionRoutes(app, { store, nowMs, summaries, keyUses, unknownKeys });
   registerChangeRoutes(app, {
     feed: new ChangeFeed({ store, nowMs, report: (error) => reportFailure(options, 'changes', error) }),
     operators: operators.operators,

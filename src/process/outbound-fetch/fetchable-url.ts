@@ -13,8 +13,8 @@ export type UrlReading =
   | { readonly kind: 'url'; readonly url: URL }
   | ({ readonly kind: 'refused' } & Failure<UrlFailureCode>);
 
-/** Length of the longest issuer plus the path of its discovery document. */
-const MAX_URL_CHARACTERS = 512 + '/.well-known/openid-configuration'.length;
+/** Length of the longest issuer plus the longest path of its metadata (RFC 8414 section 3.1). */
+const MAX_URL_CHARACTERS = 512 + '/.well-known/oauth-authorization-server'.length;
 
 /** The rules that the fetcher enforces for every caller. */
 export function readFetchableUrl(text: string): UrlReading {

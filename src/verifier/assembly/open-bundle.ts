@@ -21,6 +21,7 @@ import { StateFollower } from '../loading/state-follower.ts';
 import type { Observations } from '../observation/observations.ts';
 import { LastUsedReporter } from '../summaries/last-used-reporter.ts';
 import { SummaryPoster } from '../summaries/summary-poster.ts';
+import { UnknownKeysReporter } from '../summaries/unknown-keys-reporter.ts';
 import { WorkerCounts, type WorkerReport } from '../summaries/worker-counts.ts';
 import {
   createLastUsedMetrics,
@@ -186,6 +187,9 @@ async function ownState(
       isKnown: (keyId) => loader.snapshot?.keys.get(keyId)?.kind === 'derived_key',
       metrics: lastUsedMetrics,
     });
+  const unknownKeys =
+    connection &&
+    new UnknownKeysReporter({ post: (keys, signal) => connection.reportUnknownKeys(keys, signal) });
   return {
     loader,
     refreshStatus: () => refresher?.status(),
@@ -194,12 +198,14 @@ async function ownState(
       ((decision) => {
         poster?.add(decision);
         lastUsed?.add(decision);
+        unknownKeys?.add(decision);
       }),
     mergeReport:
       connection &&
       ((report) => {
         if (report.kind === 'counted') poster?.merge(report.summary);
-        else lastUsed?.merge(report.uses);
+        else if (report.kind === 'used') lastUsed?.merge(report.uses);
+        else unknownKeys?.merge(report.keys);
       }),
     workers: refresher?.workers,
     async start() {
@@ -211,7 +217,7 @@ async function ownState(
       lastUsed?.start();
     },
     async close() {
-      await Promise.all([poster?.close(), lastUsed?.close()]);
+      await Promise.all([poster?.close(), lastUsed?.close(), unknownKeys?.close()]);
       await refresher?.close();
       loader.close();
       await persisted?.close();

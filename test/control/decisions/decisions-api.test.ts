@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { DecisionCounts, SUMMARIES_PATH } from '../../../src/bundle/format/decision-summary.ts';
 import { LAST_USED_PATH } from '../../../src/bundle/format/key-use.ts';
+import { UNKNOWN_KEYS_PATH } from '../../../src/bundle/format/unknown-keys.ts';
 import { registerDecisionRoutes } from '../../../src/control/api/routes/decisions-api.ts';
 import { summaryRow } from '../../../src/control/decisions/collected-summaries.ts';
 import { ApiFixture, TARGET_TOKEN } from '../../support/control/api-fixture.ts';
@@ -14,13 +15,19 @@ let fixture: ApiFixture;
 let siteId: string;
 let received = 0;
 const uses: object[] = [];
+const unknown: object[] = [];
 beforeAll(async () => {
   const summaries = { add: () => void received++ };
   const keyUses = {
     report: async (targetId: string, page: readonly object[]) => void uses.push({ targetId, page }),
   };
+  const unknownKeys = {
+    report: async ({ siteId: of }: { readonly siteId: string }, keys: readonly object[]) =>
+      void unknown.push({ of, keys }),
+  };
   fixture = await ApiFixture.open({
-    extend: (app, { nowMs, store }) => registerDecisionRoutes(app, { store, nowMs, summaries, keyUses }),
+    extend: (app, { nowMs, store }) =>
+      registerDecisionRoutes(app, { store, nowMs, summaries, keyUses, unknownKeys }),
   });
   ({ siteId } = await fixture.shop());
 });
@@ -86,6 +93,35 @@ describe('last uses', () => {
   ])('with %s are rejected: %d', async (_, status, body) => {
     expect((await report(body)).status).toBe(status);
     expect(uses).toHaveLength(1);
+  });
+
+  it('of anyone else are rejected', async () => {
+    expect((await report({ keys: [KEY] }, fixture.root)).code).toBe('authentication_required');
+  });
+});
+
+describe('unknown keys', () => {
+  const KEY = { issuer: 'https://login.example', kid: 'k1' };
+  const report = (body: object, token = TARGET_TOKEN) =>
+    fixture.call('POST', UNKNOWN_KEYS_PATH, { body, token });
+
+  it('of a target are received, for its site', async () => {
+    const longest = { issuer: '"'.repeat(256), kid: '"'.repeat(128) };
+    for (const keys of [[KEY], Array.from({ length: 8 }, () => longest)]) {
+      expect((await report({ keys })).status).toBe(204);
+      expect(unknown.at(-1)).toEqual({ of: 'x', keys });
+    }
+  });
+
+  it.each<[string, number, object]>([
+    ['an unknown member', 400, { keys: [KEY], site_id: 'other' }],
+    ['no key', 400, { keys: [] }],
+    ['a name that is no ID', 400, { keys: [{ ...KEY, kid: 'x'.repeat(129) }] }],
+    ['more than 8 keys', 400, { keys: new Array(9).fill(KEY) }],
+    ['more bytes than 8 keys need', 413, { keys: [{ ...KEY, kid: 'x'.repeat(20_000) }] }],
+  ])('with %s are rejected: %d', async (_, status, body) => {
+    expect((await report(body)).status).toBe(status);
+    expect(unknown).toHaveLength(2);
   });
 
   it('of anyone else are rejected', async () => {

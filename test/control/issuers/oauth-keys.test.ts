@@ -35,6 +35,15 @@ it('are found by OpenID discovery, and else by RFC 8414, whose path stands in fr
   expect(await kids()).toBe('http_status');
 });
 
+it('are found for an issuer of the greatest length', async () => {
+  const { origin } = new URL(server.issuer);
+  const long = await environment.issuer({ path: `/${'x'.repeat(512 - origin.length - 1)}` });
+  expect(long.issuer).toHaveLength(512);
+  long.setFault('discovery', NOT_FOUND);
+  long.discoveryOverrides = { jwks_uri: server.jwksUri };
+  expect(await kids({ issuer: long.issuer })).toEqual([server.signer.kid]);
+});
+
 it('are never those of metadata for another issuer', async () => {
   server.discoveryOverrides = { issuer: `${server.issuer}/` };
   expect(await kids()).toBe('discovery_issuer_mismatch');

@@ -6,6 +6,7 @@ import type { OAuthIssuerDefinition } from '../../../src/control/contract/oauth-
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { refreshOAuthKeys } from '../../../src/control/sources/oauth-key-refresh.ts';
+import { UnknownOAuthKeys } from '../../../src/control/sources/unknown-oauth-keys.ts';
 import type { JsonFetcher } from '../../../src/process/outbound-fetch/outbound-fetch.ts';
 import { IssuerEnvironment } from '../../support/control/issuers-fixture.ts';
 import type { ServiceAccountIssuer } from '../../support/fakes/service-account-issuer.ts';
@@ -17,6 +18,8 @@ import { databaseKinds } from '../store/databases.ts';
 
 const HOUR_MS = 3_600_000;
 const INTERVAL_MS = 300_000;
+/** Minimum time between fetches. */
+const REPORTED_MS = 10_000;
 const DEFINITION: OAuthIssuerDefinition = { trust_domain: TRUST_DOMAIN };
 const operation = { actor: 'bootstrap', requestId: 'req_1' };
 
@@ -111,6 +114,79 @@ describe.each(databaseKinds())('$name', (kind) => {
       ...Array.from({ length: 3 }, () => 'control proofgate.control.oauth_issuer.change_keys'),
       'bootstrap proofgate.control.oauth_issuer.create',
     ]);
+  });
+
+  describe('a report of an unknown key', () => {
+    let reported: UnknownOAuthKeys;
+    beforeEach(async () => {
+      reported = new UnknownOAuthKeys({ store: world.store, nowMs: world.clock.nowMs });
+      await put();
+      await refresh();
+      world.clock.ms += REPORTED_MS;
+    });
+
+    const report = (kid: string, { issuer = server.issuer, siteId = SITE, targetId = 'edge' } = {}) =>
+      reported.report({ siteId, targetId }, [{ issuer, kid }]);
+
+    it('makes Control fetch before its schedule, and publish the key', async () => {
+      const [first, { kid }] = [server.signer, server.rotate()];
+      await refresh();
+      expect(outcomes).toHaveLength(1);
+      await report(kid);
+      await refresh();
+      expect(outcomes).toHaveLength(2);
+      expect(await published()).toEqual({ [server.issuer]: [first.kid, kid].sort() });
+    });
+
+    it.each<[string, () => Promise<void>]>([
+      ['a key that Control has', () => report(server.signer.kid)],
+      ['an issuer that it does not know', () => report('made-up', { issuer: 'https://evil.example' })],
+      ['an issuer of another site', () => report('made-up', { siteId: 'other' })],
+    ])('of %s fetches nothing', async (_, work) => {
+      await work();
+      await refresh();
+      expect(outcomes).toHaveLength(1);
+    });
+
+    it('never makes the fetches more frequent than the limit, also while they fail', async () => {
+      server.setFault('keys', { kind: 'status', status: 500 });
+      for (let seconds = 0; seconds < 60; seconds++) {
+        for (const targetId of ['edge', 'west']) await report(`made-up-${seconds}`, { targetId });
+        await refresh();
+        world.clock.ms += 1000;
+      }
+      expect(outcomes).toHaveLength(1 + 6);
+    });
+
+    it('is limited by target, and limits no other target', async () => {
+      for (let post = 0; post < 256; post++) await report('made-up');
+      expect(await faultOf(report('made-up'))).toBe('rate_limited');
+      await report('made-up', { targetId: 'west' });
+    });
+
+    it('counts after the limit if it comes before it', async () => {
+      await report('made-up');
+      await refresh();
+      await report(server.rotate().kid);
+      await refresh();
+      expect(outcomes).toHaveLength(2);
+      world.clock.ms += REPORTED_MS;
+      await refresh();
+      expect(outcomes).toHaveLength(3);
+    });
+
+    it('brings no fetch forward a second time', async () => {
+      world.clock.ms -= REPORTED_MS;
+      const forward = INTERVAL_MS - REPORTED_MS;
+      for (let instances = 0; instances < 2; instances++) {
+        await world.store.writeUnaudited(undefined, (tx) =>
+          tx.oauthIssuers.bringForward(SITE, server.issuer, forward, world.clock.ms),
+        );
+      }
+      world.clock.ms += REPORTED_MS - 1;
+      await refresh();
+      expect(outcomes).toHaveLength(1);
+    });
   });
 
   it('keys outlast failures for a day, and come back', async () => {

@@ -4,7 +4,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
 import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../support/control/followed-site.ts';
@@ -13,6 +13,7 @@ import type { ServiceAccountIssuer } from '../../support/fakes/service-account-i
 import { rawCheckRequest } from '../../support/fixtures/check-request.ts';
 import { type IssuerSigner, makeSigner, signCompact } from '../../support/fixtures/token-signer.ts';
 import { encodeCheckRequest } from '../../support/harness/check-client.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
 import { signDpop } from '../../support/protocol/dpop-signer.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -23,13 +24,21 @@ const holder = generateSigningKey('ES256');
 
 let site: FollowedSite;
 let verifier: FollowingVerifier;
+let workers: FollowingVerifier;
+let redis: TestRedisServer;
 let server: ServiceAccountIssuer;
 beforeAll(async () => {
-  site = await FollowedSite.start({ targets: ['gateway'] });
+  redis = await TestRedisServer.start('--maxmemory-policy', 'noeviction');
+  site = await FollowedSite.start({ targets: ['gateway', 'workers'] });
   server = site.stage.issuer;
   verifier = await site.startVerifier({ program: undefined, target: 'gateway', replay: 'memory' });
+  const flags = ['--workers', '2'];
+  workers = await site.startVerifier({ program: undefined, target: 'workers', replay: redis.url, flags });
 });
-afterAll(() => site?.stop());
+afterAll(async () => {
+  await site?.stop();
+  await redis?.stop();
+});
 
 /** Declares the server, and a route that takes its tokens. A change makes Control fetch its keys again. */
 async function apply(members: object): Promise<void> {
@@ -57,7 +66,7 @@ async function apply(members: object): Promise<void> {
 }
 
 /** What the verifier says to a token that the signer signed now. */
-function outcome(signer: IssuerSigner): Promise<string> {
+function outcome(signer: IssuerSigner, at = verifier): Promise<string> {
   const iat = Math.floor(Date.now() / 1000);
   const token = signCompact(
     { typ: 'at+jwt', alg: signer.algorithm, kid: signer.kid },
@@ -74,11 +83,11 @@ function outcome(signer: IssuerSigner): Promise<string> {
     { name: 'dpop', value: proof },
   ];
   const place = { scheme: 'http', authority: AUTHORITY, method: 'GET', target: PATH } as const;
-  return verifier.present(encodeCheckRequest(rawCheckRequest({ ...place, headers, body: { kind: 'none' } })));
+  return at.present(encodeCheckRequest(rawCheckRequest({ ...place, headers, body: { kind: 'none' } })));
 }
 
-const awaitOutcome = (signer: IssuerSigner, expected: string) =>
-  waitFor(expected, async () => ((await outcome(signer)) === expected ? true : undefined));
+const awaitOutcome = (signer: IssuerSigner, expected: string, at = verifier) =>
+  waitFor(expected, async () => ((await outcome(signer, at)) === expected ? true : undefined));
 
 async function kids(): Promise<readonly string[]> {
   const [{ keys = [] } = {}] = await site.stage.list('oauth-issuers');
@@ -107,6 +116,27 @@ it('a new key of the server counts, and a withdrawn one does not', async () => {
   await awaitOutcome(old, UNKNOWN);
   expect(await outcome(next)).toBe(ALLOWED);
   expect(await kids()).toEqual([next.kid]);
+});
+
+describe('a new key of the server counts within seconds of its first token', () => {
+  /** Less than Control's schedule, 300 s, which begins again with each fetch. */
+  const SOON_MS = 120_000;
+
+  async function expectSoon(at: FollowingVerifier): Promise<void> {
+    const { keys: before } = server.requests;
+    await apply({ max_token_ttl_seconds: 100 + before });
+    await waitFor('a fetch', () => server.requests.keys > before);
+    const fetchedMs = performance.now();
+    await awaitOutcome(server.signer, ALLOWED, at);
+    const next = server.rotate();
+    expect(await outcome(next, at)).toBe(UNKNOWN);
+    await awaitOutcome(next, ALLOWED, at);
+    expect(performance.now() - fetchedMs).toBeLessThan(SOON_MS);
+  }
+
+  it('at a verifier', () => expectSoon(verifier));
+
+  it('at one with workers', () => expectSoon(workers));
 });
 
 it('a blocked caller is denied before its token ends', async () => {

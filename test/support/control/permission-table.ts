@@ -191,6 +191,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'POST /v1/targets/self/acks': target,
   'POST /v1/targets/self/summaries': target,
   'POST /v1/targets/self/last-used': target,
+  'POST /v1/targets/self/unknown-keys': target,
   'GET /v1/targets/self/bundles/:revision/:file': target,
 };
 
@@ -315,6 +316,7 @@ export const BODIES: { readonly [route: string]: unknown } = {
     ...{ routes: [], other: { allowed: 0, denied: {}, observed: {} }, methods: {} },
     ...{ latency: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], dropped: 0 },
   },
+  'POST /v1/targets/self/unknown-keys': { keys: [{ issuer: 'https://login.example', kid: 'x' }] },
   'POST /v1/targets/self/last-used': { keys: [{ key_id: 'x', used_at: '2026-11-21T04:00:00Z' }] },
   'POST /v1/role-grants': { principal: 'group:x', role: 'viewer', scope: SITE_SCOPE },
   'POST /v1/access-tokens': { name: 'x', role: 'viewer', scope: SITE_SCOPE },

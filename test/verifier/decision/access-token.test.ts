@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
+import type { CountedDecision } from '../../../src/bundle/format/decision-summary.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { newJti, type SigningKey } from '../../../src/protocol/signing.ts';
 import { captureDocument, type DeniedRequest } from '../../../src/verifier/capture/capture-document.ts';
@@ -158,6 +159,29 @@ describe('allows', () => {
     const { jws } = signRequest(keys, { caller: 'billing', route: 'prices' });
     expect(outcomeOf(decide({ token: jws, key: keys.billing }).decision)).toBe('allowed');
   });
+});
+
+it.each<[string, Change, boolean]>([
+  ['an unknown key', { header: { kid: 'rotated-in' } }, true],
+  [
+    'an unknown key of an issuer that the bundle does not have',
+    { claims: { iss: 'https://evil.example' } },
+    false,
+  ],
+  ["a broker's issuer and kid", { claims: { iss: BROKER_ISSUER }, header: { kid: KEY_ID.broker } }, false],
+  ['a forged signature', { signer: { ...makeSigner('RS256'), kid: signers.RS256.kid } }, false],
+  [
+    'a caller that the route does not accept',
+    { header: { kid: 'x' }, claims: { client_id: 'other' } },
+    false,
+  ],
+  ['a known key', {}, false],
+])('names the unknown key for Control: %s', (_, change, isNamed) => {
+  const decided: CountedDecision[] = [];
+  const { verifier } = createTestVerifier({ snapshot, onDecided: (decision) => decided.push(decision) });
+  checkNow(verifier, factsOf(change));
+  const unknownKey = isNamed ? { issuer: ISSUER, kid: 'rotated-in' } : undefined;
+  expect(decided.map((decision) => decision.unknownKey)).toEqual([unknownKey]);
 });
 
 describe('denies', () => {

@@ -144,6 +144,17 @@ it('last uses of keys are posted with their times', async () => {
 });
 
 it.each([
+  [204, 'taken'],
+  [404, 'unsupported'],
+])('unknown keys are posted, and a %d means %s', async (status, outcome) => {
+  const { connection, requests } = await connected((response) => response.writeHead(status).end());
+  const keys = [{ issuer: 'https://login.example', kid: 'k1' }];
+  expect(await connection.reportUnknownKeys(keys, never)).toBe(outcome);
+  expect(requests).toMatchObject([{ method: 'POST', url: '/v1/targets/self/unknown-keys' }]);
+  expect(JSON.parse(requests[0]?.body ?? '')).toEqual({ keys });
+});
+
+it.each([
   [200, 'done'],
   [202, 'done'],
   [300, 'control_status'],

@@ -1,16 +1,19 @@
-/** Routes of what targets report of decisions: `/v1/targets/self/summaries`, `…/last-used`, `/v1/sites/{site_id}/decisions`. */
+/** Routes of what targets report of decisions: `/v1/targets/self/summaries`, `…/last-used`, `…/unknown-keys`, `/v1/sites/{site_id}/decisions`. */
 import { MAX_SUMMARY_BYTES, SUMMARIES_PATH } from '../../../bundle/format/decision-summary.ts';
 import { LAST_USED_PATH } from '../../../bundle/format/key-use.ts';
+import { UNKNOWN_KEYS_PATH } from '../../../bundle/format/unknown-keys.ts';
 import { nothing, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import {
   DECISION_SERIES,
   DECISION_SUMMARY,
   DECISIONS_QUERY,
   LAST_USED,
+  UNKNOWN_KEYS,
 } from '../../contract/decisions-contract.ts';
 import type { CollectedSummaries } from '../../decisions/collected-summaries.ts';
 import { decisionSeries } from '../../decisions/decision-series.ts';
 import type { ReportedKeyUses } from '../../decisions/reported-key-uses.ts';
+import type { UnknownOAuthKeys } from '../../sources/unknown-oauth-keys.ts';
 import type { ControlStore } from '../../store/port.ts';
 import { siteInPath, targetOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
@@ -21,13 +24,16 @@ export interface DecisionRoutesOptions {
   readonly nowMs: () => number;
   readonly summaries: Pick<CollectedSummaries, 'add'>;
   readonly keyUses: Pick<ReportedKeyUses, 'report'>;
+  readonly unknownKeys: Pick<UnknownOAuthKeys, 'report'>;
 }
 
 /** A page with the longest key IDs. */
 const MAX_LAST_USED_BYTES = 192 * 1024;
+/** A page with the longest issuers and key IDs. */
+const MAX_UNKNOWN_KEYS_BYTES = 16 * 1024;
 
 export function registerDecisionRoutes(app: ControlApp, options: DecisionRoutesOptions): void {
-  const { keyUses, nowMs, store, summaries } = options;
+  const { keyUses, nowMs, store, summaries, unknownKeys } = options;
   app.post(
     SUMMARIES_PATH,
     {
@@ -65,6 +71,24 @@ export function registerDecisionRoutes(app: ControlApp, options: DecisionRoutesO
         usedAtSeconds: Math.floor(Date.parse(used_at) / 1000),
       }));
       await keyUses.report(targetOf(request).targetId, uses);
+      return reply.code(204).send(null);
+    },
+  );
+  app.post(
+    UNKNOWN_KEYS_PATH,
+    {
+      bodyLimit: MAX_UNKNOWN_KEYS_BYTES,
+      config: { access: { kind: 'target' } },
+      schema: {
+        operationId: 'reportUnknownKeys',
+        summary: 'Report keys of OAuth issuers that access tokens name and the target does not have',
+        tags: ['Distribution'],
+        body: UNKNOWN_KEYS,
+        response: { 204: nothing },
+      },
+    },
+    async (request, reply) => {
+      await unknownKeys.report(targetOf(request), request.body.keys);
       return reply.code(204).send(null);
     },
   );

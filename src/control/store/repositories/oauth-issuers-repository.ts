@@ -19,6 +19,17 @@ export class OAuthIssuerTable extends VersionedTable<'oauthIssuer'> {
       .execute();
   }
 
+  /** Brings the next fetch of a server forward, once: not again until that fetch has ended. @param byMs less than the interval of fetches */
+  async bringForward(siteId: string, issuer: string, byMs: number, nowMs: number): Promise<void> {
+    await this.db
+      .updateTable('oauthIssuer')
+      .set((of) => ({ attemptedAtMs: of('attemptedAtMs', '-', byMs) }))
+      .where('siteId', '=', siteId)
+      .where('issuer', '=', issuer)
+      .where('attemptedAtMs', '>', nowMs - byMs)
+      .execute();
+  }
+
   /** Those with keys. */
   keyed(): Promise<readonly RowOf<'oauthIssuer'>[]> {
     return this.db.selectFrom('oauthIssuer').selectAll().where('keys', 'is not', null).execute();

@@ -132,7 +132,7 @@ export interface Tables {
     keys: JsonText | null;
     /** When the last successful fetch began; null before the first with this `jwks_url`. */
     fetchedAtMs: number | null;
-    /** When the last fetch began; null when one is due. */
+    /** When the last fetch began, or earlier, for the next one to come sooner; null when one is due. */
     attemptedAtMs: number | null;
     /** Of the last fetch; null when it succeeded. */
     failureCode: string | null;

@@ -25,6 +25,11 @@ import type {
 } from '../../../bundle/format/distribution-contract.ts';
 import { type KeyUse, LAST_USED_PATH, type LastUsed } from '../../../bundle/format/key-use.ts';
 import { publishedSchema, type ShapeCheck, shapeCheck } from '../../../bundle/format/shape.ts';
+import {
+  UNKNOWN_KEYS_PATH,
+  type UnknownKey,
+  type UnknownKeysReport,
+} from '../../../bundle/format/unknown-keys.ts';
 import { parseRetryAfterMs } from '../../../protocol/retry-after.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import { isJsonObject } from '../../../protocol/strict-json.ts';
@@ -135,6 +140,11 @@ export class ControlConnection {
       used_at: formatTime(usedAtSeconds),
     }));
     return this.#report(LAST_USED_PATH, { keys } satisfies LastUsed, signal);
+  }
+
+  /** Reports keys of OAuth issuers, at most `MAX_UNKNOWN_KEYS`. @returns and @throws as {@link summarize} */
+  reportUnknownKeys(keys: readonly UnknownKey[], signal: AbortSignal): Promise<'taken' | 'unsupported'> {
+    return this.#report(UNKNOWN_KEYS_PATH, { keys } satisfies UnknownKeysReport, signal);
   }
 
   async #report(path: string, body: object, signal: AbortSignal): Promise<'taken' | 'unsupported'> {

@@ -2,6 +2,7 @@
 import type { ChainPosition } from '../../../../bundle/format/chain.ts';
 import { parseSummary } from '../../../../bundle/format/decision-summary.ts';
 import { type KeyUse, MAX_KEY_USES } from '../../../../bundle/format/key-use.ts';
+import { MAX_UNKNOWN_KEYS, type UnknownKey } from '../../../../bundle/format/unknown-keys.ts';
 import type { ReadinessCheck } from '../../../../process/admin/admin-server.ts';
 import { isJsonObject } from '../../../../protocol/strict-json.ts';
 import type { WorkerReport } from '../../../../verifier/summaries/worker-counts.ts';
@@ -30,7 +31,7 @@ export type PrimaryMessage =
 
 export function parseWorkerMessage(value: unknown): WorkerMessage | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { address, checks, code, id, kind, message, text, uses } = value;
+  const { address, checks, code, id, keys, kind, message, text, uses } = value;
   switch (kind) {
     case 'hearing':
       return { kind };
@@ -47,6 +48,10 @@ export function parseWorkerMessage(value: unknown): WorkerMessage | undefined {
     case 'used':
       return Array.isArray(uses) && uses.length <= MAX_KEY_USES && uses.every(isUse)
         ? { kind, uses }
+        : undefined;
+    case 'unknown':
+      return Array.isArray(keys) && keys.length <= MAX_UNKNOWN_KEYS && keys.every(isUnknownKey)
+        ? { kind, keys }
         : undefined;
     case 'loaded': {
       const position = parsePosition(value.position);
@@ -75,6 +80,10 @@ export function parsePrimaryMessage(value: unknown): PrimaryMessage | undefined 
 
 function isUse(value: unknown): value is KeyUse {
   return isJsonObject(value) && typeof value.keyId === 'string' && typeof value.usedAtSeconds === 'number';
+}
+
+function isUnknownKey(value: unknown): value is UnknownKey {
+  return isJsonObject(value) && typeof value.issuer === 'string' && typeof value.kid === 'string';
 }
 
 function parsePosition(value: unknown): ChainPosition | undefined {

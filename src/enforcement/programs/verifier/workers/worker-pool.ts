@@ -161,6 +161,7 @@ export class WorkerPool {
         return;
       case 'counted':
       case 'used':
+      case 'unknown':
         this.#options.onReport?.(message);
         return;
       case 'loaded':
