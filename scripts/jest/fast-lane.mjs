@@ -26,6 +26,7 @@ export const SHOWN = {
     'verifier/decision/decide.variants',
     'verifier/decision/source-rules',
     'verifier/decision/call-context',
+    'verifier/decision/attacks',
     'verifier/observation/decisions',
     'verifier/envoy-request',
     'vectors/in-process',

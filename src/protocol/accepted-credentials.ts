@@ -7,6 +7,7 @@ import type { AccessToken } from './access-token.ts';
 import {
   type Credentials,
   type DpopCredentials,
+  holdsPassport,
   type ParsedPassportLookup,
   type ParsedTokenLookup,
   type RequestHeaders,
@@ -107,7 +108,7 @@ function readSigned(
   if (reading.kind === 'malformed') return deny('invalid_request_proof', 'proof_malformed');
   if (hasAcceptedTranscript) return deny('invalid_request_proof', 'proof_ambiguous');
   const isElsewhere =
-    passportHeader !== AUTHORIZATION_HEADER && headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
+    passportHeader !== AUTHORIZATION_HEADER && headers.values(AUTHORIZATION_HEADER).some(holdsPassport);
   if (isElsewhere) return deny('invalid_request_proof', 'passport_repeated');
   const passport = hasPassport ? readPassportOf(headers, passportHeader, knownPassport) : undefined;
   if (passport !== undefined && 'kind' in passport) return passport;

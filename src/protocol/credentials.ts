@@ -162,11 +162,19 @@ function readPassportHeader(
 ): Passport | Denial {
   const header = headers.lookup(passportHeader);
   if (header.kind === 'absent') return deny('invalid_request_proof', 'authorization_missing');
-  if (headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme)) {
+  if (headers.values(AUTHORIZATION_HEADER).some(holdsPassport)) {
     return deny('invalid_request_proof', 'passport_repeated');
   }
   if (header.kind === 'ambiguous') return deny('invalid_request_proof', 'passport_malformed');
   return readPassport(header.value, knownPassport);
+}
+
+/** Whether a value of `Authorization` holds a passport, whatever its scheme; with the scheme of passports, anything. */
+export function holdsPassport(authorization: string): boolean {
+  return (
+    hasPassportScheme(authorization) ||
+    authorization.split(/[^\w.-]+/).some((part) => parsePassport(part, '') !== undefined)
+  );
 }
 
 function readPassport(jws: string, knownPassport: ParsedPassportLookup): Passport | Denial {

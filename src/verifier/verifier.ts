@@ -10,16 +10,12 @@ import type { CallContext } from '../process/connections/call-context.ts';
 import { UNVERIFIED } from '../process/request-body/body-space.ts';
 import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
 import { type AcceptedCredentials, proofTermsOf, tokenOf } from '../protocol/accepted-credentials.ts';
+import { holdsPassport } from '../protocol/credentials.ts';
 import type { DpopNonces } from '../protocol/dpop-nonce.ts';
 import { type PublicJwk, thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
-import {
-  AUTHORIZATION_HEADER,
-  hasDpopScheme,
-  hasPassportScheme,
-  PROOF_FIELDS,
-} from '../protocol/wire-names.ts';
+import { AUTHORIZATION_HEADER, hasDpopScheme, PROOF_FIELDS } from '../protocol/wire-names.ts';
 import { describeDecision, textOfAllowed } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import type { DeniedRequest } from './capture/capture-document.ts';
@@ -100,8 +96,8 @@ export interface Verifier {
    * request is received too, as that of an unverified caller.
    */
   awaitBody(head: RequestHead, call?: CallContext): AwaitedBody | DeniedDecision;
-  /** Headers that may hold a proof for the site: any of such a name while no bundle is loaded. */
-  proofsIn(head: Pick<RequestHead, 'headers'>): readonly string[];
+  /** Lower-case names of headers that may hold a proof, passport or token for the site: any of such a name while no bundle is loaded. */
+  credentialsIn(head: Pick<RequestHead, 'headers'>): readonly string[];
   /** Records a denial that the enforcement point decided, without evaluating the request. Never throws. */
   refuse(facts: RequestFacts, denial: Denial, call?: CallContext): Decision;
 }
@@ -403,9 +399,13 @@ export function createVerifier(options: VerifierOptions): Verifier {
       route !== undefined &&
       options.observations?.observes(route, Math.floor(options.nowMs() / 1000)) === true,
     awaitBody,
-    proofsIn: (head) => {
+    credentialsIn: (head) => {
       const snapshot = options.currentSnapshot();
-      return snapshot === undefined ? PROOF_FIELDS : unusedProofs(head, snapshot);
+      const proofs = snapshot === undefined ? PROOF_FIELDS : unusedProofs(head, snapshot);
+      const acceptsDpop = snapshot?.acceptsDpop ?? true;
+      const isToken = (value: string) => holdsPassport(value) || (acceptsDpop && hasDpopScheme(value));
+      const hasToken = head.headers.values(AUTHORIZATION_HEADER).some(isToken);
+      return hasToken ? [...proofs, AUTHORIZATION_HEADER] : proofs;
     },
   };
 }
@@ -460,7 +460,7 @@ function hasSameTokenKey({ issuer, keyId }: Caller, before: Snapshot, now: Snaps
 function mayHoldPassport({ headers }: RequestFacts, { acceptsDpop }: Snapshot): boolean {
   const found = headers.lookup(AUTHORIZATION_HEADER);
   if (found.kind !== 'single') return found.kind === 'ambiguous';
-  return hasPassportScheme(found.value) || (acceptsDpop && hasDpopScheme(found.value));
+  return holdsPassport(found.value) || (acceptsDpop && hasDpopScheme(found.value));
 }
 
 /** The event of the final decision: one that was allowed is denied when its event could not be recorded. */

@@ -1,9 +1,11 @@
 /** `proofgate conformance` against a real Envoy, which conforms, and against an API that nothing protects. */
 import { readFile, writeFile } from 'node:fs/promises';
+import { createServer as createHttpServer, request as httpRequest } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
+import { startRecordedProxy } from '../e2e/proxy/proxy-fixture.ts';
 import { runInProcess } from '../support/cli/in-process.ts';
 import { makeCertificates, type TestCertificates } from '../support/harness/certificates.ts';
 import { checkoutPath } from '../support/harness/checkout.ts';
@@ -14,6 +16,8 @@ import { startUpstream } from '../support/harness/upstream.ts';
 import { useEnvironment } from '../support/site/environment.ts';
 import { profileFile } from '../support/site/profile-file.ts';
 import { AUTHORITY } from '../support/site/routes.ts';
+import { STANDARD_ROUTES } from '../support/site/standard-routes.ts';
+import { waitFor } from '../support/wait.ts';
 
 const [version = ''] = envoyVersions.slice(-1);
 const environment = useEnvironment(['usual']);
@@ -127,6 +131,62 @@ it('an API that nothing protects fails, with a line for each case', async () => 
     expect(secretsIn(stdout)).toEqual([]);
   } finally {
     await upstream.stop();
+  }
+});
+
+it.each(['http-message-signatures', 'dpop'])('finds an API that verifies no %s', async (proof) => {
+  const upstream = await startUpstream();
+  try {
+    const { exitCode, stdout } = await conformance('http', upstream, { proof }, runInProcess);
+    expect(exitCode).toBe(3);
+    expect(stdout).toMatch(new RegExp(`^FAIL HTTP/1.1 ${proof}.*: was not denied \\(200\\)`, 'm'));
+    expect(stdout).toMatch(/ 0 denied as expected, 0 for another reason/);
+    expect(secretsIn(stdout)).toEqual([]);
+  } finally {
+    await upstream.stop();
+  }
+});
+
+it.each([
+  ['accept-signature', 'http-message-signatures', '/v1/standard/4711'],
+  ['www-authenticate', 'dpop', '/v1/standard/4711'],
+])('finds a gateway that drops %s of a denial', async (dropped, proof, target) => {
+  const { site } = environment;
+  const routes = Object.values(STANDARD_ROUTES);
+  const bundleDirectory = await site.makeBundle({ moreRoutes: routes });
+  const { address, stop } = await startRecordedProxy(site, { bundleDirectory });
+  const relay = createHttpServer((request, response) => {
+    const { headers, method, rawHeaders, url: path } = request;
+    const sent = httpRequest({ ...address, method, path, headers: rawHeaders }, (answer) => {
+      const lines = { ...answer.headers };
+      delete lines[dropped];
+      response.writeHead(answer.statusCode ?? 500, lines);
+      answer.pipe(response);
+    });
+    if (headers['content-length'] === undefined) sent.end();
+    else request.pipe(sent);
+  });
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+  try {
+    const bound = relay.address();
+    const port = typeof bound === 'object' ? (bound?.port ?? 0) : 0;
+    const flags = {
+      proof,
+      target: `http://${AUTHORITY}${target}`,
+      'write-target': `http://${AUTHORITY}/v1/standard`,
+      'profile-file': await profileFile(site, routes),
+    };
+    const run = await waitFor('an allowed request', async () => {
+      const found = await conformance('http', { host: '127.0.0.1', port }, flags, runInProcess);
+      return errorCode(found) === 'target_not_allowed' ? undefined : found;
+    });
+    expect(run.exitCode).toBe(3);
+    expect(run.stdout).toContain('was denied without the headers that say what the route requires');
+    expect(run.stdout).not.toContain('was not denied');
+  } finally {
+    relay.closeAllConnections();
+    await new Promise((resolve) => relay.close(resolve));
+    await stop();
   }
 });
 

@@ -4,7 +4,7 @@ import { expect, it } from '@jest/globals';
 import { PUBLIC_CASES } from '../../src/tools/conformance/public-cases.ts';
 import { checkoutPath } from '../support/harness/checkout.ts';
 import { ATTACK_KINDS, attackTable } from './attack-kinds.ts';
-import { type CoreResults, deniedMoreTable, kindOf, summaryTable } from './differences.ts';
+import { type CoreResults, deniedMoreTable, formatTable, kindOf, summaryTable } from './differences.ts';
 import { forwardedTable } from './forwarded-headers.ts';
 import { POINTS } from './points.ts';
 import {
@@ -26,6 +26,7 @@ const points = recorded((name) => name);
 
 const TABLES = {
   summary: summaryTable(core, points),
+  formats: formatTable(core, points),
   'denied more': deniedMoreTable(core, points),
   attacks: attackTable(),
   forwarded: forwardedTable(recorded(forwardedResultsOf)),
@@ -90,6 +91,11 @@ it.each([
   ['invalid_request_proof/audience', '403 invalid_request_proof/audience', 'same'],
 ])('compares %s with %s: %s', (decision, outcome, kind) => {
   expect(kindOf(decision, outcome)).toBe(kind);
+});
+
+it('has at least ten cases of each format at each point', () => {
+  const cells = TABLES.formats.slice(2).flatMap((line) => line.split(' | ').slice(1));
+  expect(cells.filter((text) => !(Number(/of (\d+)/.exec(text)?.[1]) >= 10))).toEqual([]);
 });
 
 it('shows no point that allows what the core denies', () => {

@@ -36,6 +36,36 @@ export function summaryTable(core: CoreResults, points: readonly NamedResults[])
   ];
 }
 
+/** By the beginning of the names of their cases; a case of none is one of transcripts. */
+const STANDARD_FORMATS = {
+  'http-message-signatures, keyed': /^http-message-signatures keyed/,
+  'http-message-signatures, with a passport': /^http-message-signatures with a passport/,
+  'dpop, with a passport': /^dpop(?: with a passport)?:/,
+  'dpop, with an access token': /^dpop with an access token/,
+} as const;
+
+/** How many cases of each format a point has, and how many it decides as the core. */
+export function formatTable(core: CoreResults, points: readonly NamedResults[]): readonly string[] {
+  const standard = Object.values(STANDARD_FORMATS);
+  const isTranscript = (name: string) => !standard.some((pattern) => pattern.test(name));
+  const rows: readonly (readonly [string, (name: string) => boolean])[] = [
+    ['transcript-v1', isTranscript],
+    ...Object.entries(STANDARD_FORMATS).map(
+      ([format, pattern]) => [format, (name: string) => pattern.test(name)] as const,
+    ),
+  ];
+  const counted = (isOf: (name: string) => boolean, { results }: NamedResults) => {
+    const own = Object.entries(results).filter(([name]) => isOf(name));
+    const same = own.filter(([name, result]) => caseKind(core[name] ?? '', result) === 'same');
+    return `${same.length} of ${own.length}`;
+  };
+  return [
+    `| format | ${points.map(({ point }) => point).join(' | ')} |`,
+    `|---|${points.map(() => '---|').join('')}`,
+    ...rows.map(([format, isOf]) => `| ${format} | ${points.map((one) => counted(isOf, one)).join(' | ')} |`),
+  ];
+}
+
 function caseKind(core: string, result: Result): Kind {
   const kinds = new Set(outcomesOf(result).map((outcome) => kindOf(core, outcome)));
   return KINDS.findLast((kind) => kinds.has(kind)) ?? 'same';

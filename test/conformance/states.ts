@@ -10,6 +10,7 @@ import type {
 } from '../support/points/enforcement-point.ts';
 import { loadSnapshot } from '../support/points/oracle.ts';
 import { nowSeconds, type Site } from '../support/site/site.ts';
+import { STANDARD_ROUTES, TOKEN_ISSUERS } from '../support/site/standard-routes.ts';
 import { startRedis } from '../support/site/verifier-states.ts';
 
 export interface StartedState {
@@ -98,6 +99,9 @@ const STATES: { readonly [S in PointState]: MakeState } = {
   usual: withBundle(),
   redis: onRedis(false),
   redis_gone: onRedis(true),
+  standard_proofs: withBundle({}, (site) =>
+    site.makeBundle({ moreRoutes: Object.values(STANDARD_ROUTES), oauthIssuers: TOKEN_ISSUERS }),
+  ),
   small_quota: withBundle({ holderQuota: 1 }),
   full_disk: withBundle({ audit: 'full_disk' }),
   no_bundle: withBundle({ becomesReady: false }, ({ directory }) => mkdtemp(join(directory, 'no-bundle-'))),

@@ -3,7 +3,9 @@
  * and the core denies, fails the run.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { REASON_HEADER } from '../../src/protocol/wire-names.ts';
 import { isWireRequest, type WireMessage } from '../../src/tools/conformance/wire/conformance-case.ts';
+import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import type { ConformanceCase } from '../support/points/conformance-case.ts';
 import type { EnforcementPointDriver } from '../support/points/enforcement-point.ts';
 import { exchange } from '../support/points/exchange.ts';
@@ -100,8 +102,14 @@ export async function outcomeOf(one: ConformanceCase, { state, protocol, site }:
   for (const message of messages.slice(0, -1)) {
     expect((await exchange(point, protocol, message)).outcome).toBe('allowed');
   }
-  const { outcome, arrived } = await exchange(point, protocol, last);
-  if (outcome !== 'allowed') return outcome;
+  const { answered, outcome, arrived } = await exchange(point, protocol, last);
+  if (outcome !== 'allowed') {
+    // Of a denial by the verifier; a server's own answer says nothing of the route.
+    const isDenied = headerValues(answered, REASON_HEADER).length > 0;
+    const lost = (one.challenges ?? []).filter((name) => headerValues(answered, name).length === 0);
+    expect([outcome, isDenied ? lost : []]).toEqual([outcome, []]);
+    return outcome;
+  }
   // The pinned expectation, then the core itself.
   expect(['allowed', 'malformed']).toContain(one.expected.kind);
   if (isWireRequest(last)) expect(coreDecision(protocol, last, snapshot)).toEqual(one.expected);

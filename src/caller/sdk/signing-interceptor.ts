@@ -114,8 +114,17 @@ interface Attempt {
   readonly isSentOnce: boolean;
 }
 
+/**
+ * How much of an answer that asks for a nonce is read, so that its connection can serve further requests. Beyond that it is aborted:
+ * undici bounds only the time between two pieces of a body.
+ */
+const MAX_DECLINED_BYTES = 65_536;
+const MAX_DECLINED_MS = 1_000;
+
 /** Their names in undici 7 and 6. */
+const CONNECTS: ReadonlySet<unknown> = new Set(['onRequestStart', 'onConnect']);
 const STARTS: ReadonlySet<unknown> = new Set(['onResponseStart', 'onHeaders']);
+const PIECES: ReadonlySet<unknown> = new Set(['onResponseData', 'onData']);
 const ENDS: ReadonlySet<unknown> = new Set(['onResponseEnd', 'onComplete']);
 const ERRORS: ReadonlySet<unknown> = new Set(['onResponseError', 'onError']);
 
@@ -127,6 +136,14 @@ function watchAnswer<H extends object>(
 ): H {
   const sentMs = Date.now();
   let state: 'relayed' | 'declined' | 'failed' = 'relayed';
+  let abort: (() => void) | undefined;
+  let isAborted = false;
+  let declinedBytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const endAnswer = () => {
+    isAborted = abort !== undefined;
+    abort?.();
+  };
   function declines(args: readonly unknown[]): boolean {
     const { headers, status } = answerOf(args);
     const date = headers.find(({ name }) => name.toLowerCase() === 'date')?.value;
@@ -134,20 +151,50 @@ function watchAnswer<H extends object>(
     if (status < 200 || !readAnswer(url, status, headers) || again === undefined) return false;
     state = isSentOnce ? 'failed' : 'declined';
     if (isSentOnce) failDispatch(handler, nonceForGoneBody());
+    timer = setTimeout(endAnswer, MAX_DECLINED_MS);
     return true;
+  }
+  /** Returns whether the handler must get the event of an answer that it did not get. */
+  function isOfDeclined(key: unknown, args: readonly unknown[]): boolean {
+    if (PIECES.has(key)) {
+      declinedBytes += lengthOf(args);
+      if (declinedBytes > MAX_DECLINED_BYTES && !isAborted) endAnswer();
+    }
+    const isError = ERRORS.has(key);
+    if (!isError && !ENDS.has(key)) return false;
+    clearTimeout(timer);
+    if (state === 'failed') return false;
+    // The caller may have aborted the request, or the connection failed.
+    if (isError && !isAborted) return true;
+    again?.();
+    return false;
   }
   return new Proxy(handler, {
     get: (target, key) => {
       const value: unknown = Reflect.get(target, key, target);
       if (typeof value !== 'function') return value;
       return (...args: readonly unknown[]) => {
+        if (CONNECTS.has(key)) abort = abortOf(args);
         if (STARTS.has(key) && declines(args)) return true;
-        if (state === 'relayed') return Reflect.apply(value, target, args);
-        if (state === 'declined' && ENDS.has(key)) again?.();
-        return state === 'declined' && ERRORS.has(key) ? Reflect.apply(value, target, args) : true;
+        const isRelayed = state === 'relayed' || isOfDeclined(key, args);
+        return isRelayed ? Reflect.apply(value, target, args) : true;
       };
     },
   });
+}
+
+/** Undici 7 gives a controller, version 6 a function. */
+function abortOf([first]: readonly unknown[]): (() => void) | undefined {
+  const error = new Error('the answer that asks for a DPoP nonce has a long body');
+  if (typeof first === 'function') return () => first(error);
+  if (typeof first !== 'object' || first === null || !('abort' in first)) return undefined;
+  const { abort } = first;
+  return typeof abort === 'function' ? () => Reflect.apply(abort, first, [error]) : undefined;
+}
+
+function lengthOf(args: readonly unknown[]): number {
+  const piece = args.find((arg) => arg instanceof Uint8Array);
+  return piece?.length ?? 0;
 }
 
 /** Undici 7 gives the headers as an object after controller and status, version 6 as buffers after the status. */

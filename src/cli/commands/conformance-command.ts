@@ -1,5 +1,6 @@
 /** `proofgate conformance`: sends the public conformance cases to a deployment, and reports what it does with them. */
 
+import { PROOF_SETTING } from '../../caller/sign/proof-setting.ts';
 import { usageError } from '../../process/program/errors.ts';
 import {
   duration,
@@ -18,6 +19,7 @@ const SETTINGS = {
   method: withDefault(text('--method <method>', 'method for --target, usually without a body'), 'GET'),
   writeTarget: optional(text('--write-target <url>', 'second URL, for cases with a body; never allowed')),
   writeMethod: withDefault(text('--write-method <method>', 'method for --write-target'), 'POST'),
+  proof: PROOF_SETTING,
   ...CALLER_SETTINGS,
   key: required(text('--key <file>', 'private key, PKCS#8 PEM of mode 0600')),
   headers: SIGNING_SETTINGS.headers,

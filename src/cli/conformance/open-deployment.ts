@@ -4,6 +4,7 @@ import { parseRequestUrl, type RequestUrl } from '../../caller/request-url.ts';
 import { parseHeaderLine, type RequestHeader } from '../../caller/sign/request-headers.ts';
 import { certificateChecks } from '../../caller/sign/send-request.ts';
 import { readCaFile } from '../../process/files/input-files.ts';
+import type { ProofFormat } from '../../protocol/proof-format.ts';
 import { type Deployment, speaksHttp2 } from '../../tools/conformance/public-run.ts';
 import { requireSegment, subjectOfDeployment } from '../../tools/conformance/public-subject.ts';
 import { PROTOCOLS, type Protocol, type PublicNeed } from '../../tools/conformance/wire/conformance-case.ts';
@@ -15,6 +16,7 @@ import { profileChoice, type SignerValues, signerFor } from '../signing/signing-
 export interface DeploymentValues extends SignerValues {
   readonly target: string;
   readonly method: string;
+  readonly proof: ProofFormat;
   readonly writeTarget: string | undefined;
   readonly writeMethod: string;
   readonly headers: readonly string[];
@@ -38,16 +40,22 @@ export async function openDeployment(values: DeploymentValues): Promise<OpenDepl
   const { brokerPassport, holderKey, profiles } = await signerFor({ method, url: target, choice }, caller);
   const headers = values.headers.map((line): RequestHeader => parseHeaderLine(line));
   const write = writeTarget === undefined ? undefined : { method: writeMethod, url: writeTarget };
+  let dpopNonce: string | undefined;
   const { subject, url } = subjectOfDeployment({
     ...{ profiles, choice, holderKey, brokerPassport },
-    ...{ method, url: target, write, headers },
+    ...{ method, url: target, write, headers, dpopNonce: () => dpopNonce },
   });
   const address = await addressOf(values, url);
   const has = new Set<PublicNeed>();
   if (write !== undefined) has.add('write_route');
   if (brokerPassport === undefined) has.add('own_passport');
   const protocols = url.scheme === 'https' && (await speaksHttp2(address, timeoutMs)) ? PROTOCOLS : H1;
-  return { deployment: { address, subject, has, timeoutMs }, url, protocols };
+  const takeNonce = (nonce: string) => {
+    dpopNonce = nonce;
+    has.add('dpop_nonce');
+  };
+  const deployment = { address, subject, has, timeoutMs, proof: values.proof, takeNonce };
+  return { deployment, url, protocols };
 }
 
 const H1: readonly Protocol[] = ['HTTP/1.1'];

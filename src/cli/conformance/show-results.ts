@@ -33,6 +33,7 @@ export function showResults(
 const FAILURE_TEXT: { readonly [V in Verdict]?: string } = {
   allowed: 'was not denied',
   unclear: 'got an error that is not from Proofgate, perhaps from the API',
+  unchallenged: 'was denied without the headers that say what the route requires',
   silent: 'got no answer in time',
 };
 

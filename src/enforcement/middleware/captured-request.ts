@@ -6,13 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { headerLines } from '../../process/http-proxy/raw-headers.ts';
 import { hasIgnoredUpgrade } from '../../process/node-internals/ignored-upgrades.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
-import {
-  AUTHORIZATION_HEADER,
-  DPOP_HEADER,
-  hasDpopScheme,
-  hasPassportScheme,
-  PROOF_FIELDS,
-} from '../../protocol/wire-names.ts';
+import { AUTHORIZATION_HEADER, PROOF_FIELDS } from '../../protocol/wire-names.ts';
 import type { AllowedDecision, ObservedDecision } from '../../verifier/decision/decide.ts';
 import { isWithheldFromUpstream, keepsAuthorization, keptProofLines } from '../answers/upstream-headers.ts';
 import type { HeaderChange } from './admission-gate.ts';
@@ -24,8 +18,8 @@ export interface CapturedRequest {
   readonly target: string;
   /** Header lines as received, in Node's flat form. */
   readonly rawHeaders: readonly string[];
-  /** Names of headers that may hold a proof for the site, of which handlers see nothing before the decision. */
-  readonly proofs: readonly string[];
+  /** Names of headers that may hold a credential for the site, of which handlers see nothing before the decision. */
+  readonly credentials: readonly string[];
   /** Whether `Content-Length` or `Transfer-Encoding` announces a body (RFC 9112 section 6). */
   readonly announcesBody: boolean;
   /** Whether the client asks for another protocol, so that bytes may follow that belong to no body. */
@@ -43,28 +37,31 @@ export interface Emitted {
   readonly response: ServerResponse | undefined;
 }
 
-/** @param proofsIn returns the lower-case names of headers that may hold a proof for the site */
+/** @param credentialsIn returns the lower-case names of headers that may hold a proof, passport or token for the site */
 export function captureRequest(
   request: IncomingMessage,
   origin: Origin,
   { expectsContinue, response }: Emitted,
-  proofsIn: (rawHeaders: readonly string[]) => readonly string[],
+  credentialsIn: (rawHeaders: readonly string[]) => readonly string[],
 ): CapturedRequest {
   const { method = '', rawHeaders, url: target = '' } = request;
   const names = lowerCaseNames(rawHeaders);
   const isOfferIgnored = hasIgnoredUpgrade(request);
-  const proofs = proofsIn(rawHeaders);
+  const credentials = credentialsIn(rawHeaders);
   const captured = {
     method,
     target,
     rawHeaders,
-    proofs,
+    credentials,
     announcesBody: announcesBody(names, rawHeaders),
     hasUpgrade: names.includes('upgrade') && !isOfferIgnored,
     expectsContinue,
     isAnswered: () => response?.headersSent === true,
   };
-  removeHeaders(request, (name) => proofs.includes(name) || isWithheldFromHandlers(name, captured, origin));
+  removeHeaders(
+    request,
+    (name) => credentials.includes(name) || isWithheldFromHandlers(name, captured, origin),
+  );
   if (isOfferIgnored) {
     // Removed, so that a handler that forwards its headers does not offer the upgrade to another server.
     removeHeaders(request, (name) => OF_AN_OFFER.has(name));
@@ -86,16 +83,16 @@ export function showCredentials(
   captured: CapturedRequest,
   decision: AllowedDecision | ObservedDecision,
 ): readonly HeaderChange[] {
-  const { proofs, rawHeaders } = captured;
+  const { credentials, rawHeaders } = captured;
   const kept = keptProofLines(headerLines(rawHeaders), decision);
   const changes = PROOF_FIELDS.flatMap((name): HeaderChange[] => {
     const received = valuesOf(rawHeaders, name);
     const values = kept.filter(([each]) => isNamed(each, name)).map(([, value]) => value);
-    const isShown = !proofs.includes(name) && values.join() === received.join();
+    const isShown = !credentials.includes(name) && values.join() === received.join();
     return isShown ? [] : [{ name, values }];
   });
   const authorization = valuesOf(rawHeaders, AUTHORIZATION_HEADER);
-  const isWithheld = mayHoldPassport(captured);
+  const isWithheld = credentials.includes(AUTHORIZATION_HEADER);
   if (authorization.length > 0 && isWithheld !== isAuthorizationRemoved(decision)) {
     changes.push({ name: AUTHORIZATION_HEADER, values: isWithheld ? authorization : [] });
   }
@@ -110,21 +107,14 @@ function isAuthorizationRemoved(decision: AllowedDecision | ObservedDecision): b
 /** Some applications and frameworks take the host from this header when they trust a proxy. */
 const FORWARDED_HOST_HEADER = 'x-forwarded-host';
 
-function isWithheldFromHandlers(name: string, captured: Credentials, origin: Origin): boolean {
-  if (name === AUTHORIZATION_HEADER) return mayHoldPassport(captured);
+function isWithheldFromHandlers(
+  name: string,
+  captured: Pick<CapturedRequest, 'rawHeaders'>,
+  origin: Origin,
+): boolean {
   if (name === FORWARDED_HOST_HEADER)
     return !valuesOf(captured.rawHeaders, name).every((value) => isHostOf(origin, value));
   return isWithheldFromUpstream(name);
-}
-
-type Credentials = Pick<CapturedRequest, 'proofs' | 'rawHeaders'>;
-
-/** Whether `Authorization` may hold a passport, or the token of a withheld DPoP proof. */
-function mayHoldPassport({ proofs, rawHeaders }: Credentials): boolean {
-  const isDpop = proofs.includes(DPOP_HEADER);
-  return valuesOf(rawHeaders, AUTHORIZATION_HEADER).some(
-    (value) => hasPassportScheme(value) || (isDpop && hasDpopScheme(value)),
-  );
 }
 
 function valuesOf(rawHeaders: readonly string[], lowerName: string): readonly string[] {

@@ -77,7 +77,7 @@ export class Guard {
     if (known !== undefined) return known;
     const { verifier } = this.#options;
     const captured = captureRequest(request, this.origin, emitted, (rawHeaders) =>
-      verifier.proofsIn({ headers: requestHeadersOf(rawHeaders) }),
+      verifier.credentialsIn({ headers: requestHeadersOf(rawHeaders) }),
     );
     this.#captured.set(request, captured);
     if (captured.announcesBody) joinSmallChunks(request);

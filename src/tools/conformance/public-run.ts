@@ -1,8 +1,9 @@
 /** Runs the public cases against a deployment and compares its answers with what the verification core decides. */
 import { connect } from 'node:tls';
+import type { ProofFormat } from '../../protocol/proof-format.ts';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
-import { REASON_HEADER } from '../../protocol/wire-names.ts';
-import { PUBLIC_CASES } from './public-cases.ts';
+import { DPOP_NONCE_HEADER, REASON_HEADER } from '../../protocol/wire-names.ts';
+import { CASES_OF_FORMAT } from './public-cases.ts';
 import {
   type Expected,
   isWireRequest,
@@ -13,26 +14,50 @@ import {
   type Subject,
   type WireMessage,
 } from './wire/conformance-case.ts';
-import { headerValues, NoResponse, NotHttp, type WireAddress, type WireResponse } from './wire/exchange.ts';
+import {
+  headerValues,
+  NoResponse,
+  NotHttp,
+  type WireAddress,
+  type WireRequest,
+  type WireResponse,
+} from './wire/exchange.ts';
 import { http1Client, sendBytes } from './wire/http1.ts';
 import { http2Client, sendLines } from './wire/http2.ts';
 
 export interface Deployment {
   readonly address: WireAddress;
   readonly subject: Subject;
+  /** Format of the proofs, which the route accepts. */
+  readonly proof: ProofFormat;
   /** Needs of cases that the subject satisfies. */
   readonly has: ReadonlySet<PublicNeed>;
+  /** Uses the server's nonce for DPoP proofs from now on. */
+  readonly takeNonce: (nonce: string) => void;
   /** Limit of each exchange. */
   readonly timeoutMs: number;
 }
 
 /**
  * `as_expected`: denied for the reason of the core; `otherwise`: for another one; `rejected`: refused by an HTTP parser.
- * The others fail the run. `unclear`: an answer without a reason of Proofgate, perhaps the API's.
+ * The others fail the run. `unclear`: an answer without a reason of Proofgate, perhaps the API's. `unchallenged`: denied as
+ * expected, without the headers that say what the route requires.
  */
-export type Verdict = 'as_expected' | 'otherwise' | 'rejected' | 'allowed' | 'unclear' | 'silent';
+export type Verdict =
+  | 'as_expected'
+  | 'otherwise'
+  | 'rejected'
+  | 'allowed'
+  | 'unclear'
+  | 'unchallenged'
+  | 'silent';
 
-export const FAILURES: ReadonlySet<Verdict> = new Set<Verdict>(['allowed', 'unclear', 'silent']);
+export const FAILURES: ReadonlySet<Verdict> = new Set<Verdict>([
+  'allowed',
+  'unclear',
+  'unchallenged',
+  'silent',
+]);
 
 export interface CaseResult {
   readonly protocol: Protocol;
@@ -44,8 +69,8 @@ export interface CaseResult {
   readonly answer: string;
 }
 
-export function casesFor(protocol: Protocol, { has, subject }: Deployment): readonly PublicCase[] {
-  return PUBLIC_CASES.filter(
+export function casesFor(protocol: Protocol, { has, proof, subject }: Deployment): readonly PublicCase[] {
+  return CASES_OF_FORMAT[proof].filter(
     ({ appliesTo, mayPass, needs, passportIn, protocols }) =>
       mayPass !== true &&
       (protocols?.includes(protocol) ?? true) &&
@@ -65,8 +90,14 @@ export interface AllowedExchange {
 }
 
 export async function sendAllowed(protocol: Protocol, deployment: Deployment): Promise<AllowedExchange> {
-  const { request } = deployment.subject.sign();
-  const first = await send(protocol, request, deployment);
+  let request = signedBy(deployment);
+  let first = await send(protocol, request, deployment);
+  const nonce = first instanceof Error ? undefined : headerValues(first.headers, DPOP_NONCE_HEADER)[0];
+  if (nonce !== undefined && deployment.proof === 'dpop') {
+    deployment.takeNonce(nonce);
+    request = signedBy(deployment);
+    first = await send(protocol, request, deployment);
+  }
   const second = await send(protocol, request, deployment);
   const expected: Expected = { kind: 'denied', reason: 'jti_replay', detail: undefined };
   return {
@@ -75,6 +106,17 @@ export async function sendAllowed(protocol: Protocol, deployment: Deployment): P
     noAnswer: first instanceof NoResponse ? first.message : undefined,
     replay: resultOf(protocol, { name: 'jti_replay: the allowed request again', expected }, second),
   };
+}
+
+function signedBy({ has, proof, subject }: Deployment): WireRequest {
+  switch (proof) {
+    case 'transcript-v1':
+      return subject.sign().request;
+    case 'http-message-signatures':
+      return subject.signHttp({ hasPassport: !has.has('own_passport') });
+    case 'dpop':
+      return subject.signDpop();
+  }
 }
 
 export async function runCase(
@@ -118,20 +160,24 @@ async function send(
 /** Traefik cannot answer 400: deploy/traefik/proofgate.yaml redirects a target that it must refuse to this address. */
 const TARGET_REFUSED = 'urn:proofgate:target-not-visible-ascii';
 
-type Outline = Pick<PublicCase, 'name' | 'expected' | 'rejections'>;
+type Outline = Pick<PublicCase, 'name' | 'expected' | 'rejections' | 'challenges'>;
 
-function resultOf(protocol: Protocol, { name, expected, rejections }: Outline, answer: Answer): CaseResult {
+function resultOf(protocol: Protocol, { name, expected, ...more }: Outline, answer: Answer): CaseResult {
   const expectedText = textOfExpected(expected);
   return {
     protocol,
     name,
     expected: expectedText,
     answer: textOf(answer),
-    verdict: verdictOf(expectedText, answer, rejections ?? []),
+    verdict: verdictOf(expectedText, answer, more),
   };
 }
 
-function verdictOf(expected: string, answer: Answer, rejections: readonly number[]): Verdict {
+function verdictOf(
+  expected: string,
+  answer: Answer,
+  { challenges = [], rejections = [] }: Pick<PublicCase, 'rejections' | 'challenges'>,
+): Verdict {
   if (answer instanceof NoResponse) return answer.kind === 'timeout' ? 'silent' : 'rejected';
   if (answer instanceof NotHttp) return 'unclear';
   const { headers, status } = answer;
@@ -141,7 +187,9 @@ function verdictOf(expected: string, answer: Answer, rejections: readonly number
   const reason = reasonOf(answer);
   // An enforcement point that loses the body of a denial shows only the reason.
   if (reason !== undefined) {
-    return expected === reason || expected.startsWith(`${reason}/`) ? 'as_expected' : 'otherwise';
+    if (expected !== reason && !expected.startsWith(`${reason}/`)) return 'otherwise';
+    const isChallenged = challenges.every((name) => headerValues(headers, name).length > 0);
+    return isChallenged ? 'as_expected' : 'unchallenged';
   }
   return [...REJECTION_STATUSES, ...rejections].includes(status) ? 'rejected' : 'unclear';
 }

@@ -12,9 +12,15 @@ import { parsePassport } from '../../protocol/passport.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RouteProfile, SigningCoordinates, SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { SignedHeader } from '../../protocol/transcript.ts';
-import type { Subject, SubjectChanges } from './wire/conformance-case.ts';
+import type { Subject } from './wire/conformance-case.ts';
 import type { HeaderLine } from './wire/exchange.ts';
-import { signWireRequest, type WireCaller, type WireTarget } from './wire/sign-wire-request.ts';
+import { signDpopRequest, signHttpRequest } from './wire/sign-standard-request.ts';
+import {
+  signWireRequest,
+  type WireCaller,
+  type WireChanges,
+  type WireTarget,
+} from './wire/sign-wire-request.ts';
 
 export interface SubjectOptions {
   readonly profiles: SigningProfiles;
@@ -28,6 +34,8 @@ export interface SubjectOptions {
   readonly write: { readonly method: string; readonly url: string } | undefined;
   /** Headers of every request. */
   readonly headers: readonly RequestHeader[];
+  /** The server's nonce for DPoP proofs, where it gave one. */
+  readonly dpopNonce?: () => string | undefined;
 }
 
 export interface DeploymentSubject {
@@ -54,16 +62,10 @@ export function subjectOfDeployment(options: SubjectOptions): DeploymentSubject 
   }
   const writing = write && writeUrl && routeOf(options, write.method, writeUrl, { kind: 'only_fit' });
   const caller = callerOf(options);
-  const sign = ({ otherHeaders, signedHeaders, target }: Route, changes: SubjectChanges = {}) =>
-    signWireRequest(
-      caller,
-      { ...target, target: changes.target ?? target.target },
-      {
-        ...changes,
-        signedHeaders: merged(signedHeaders, changes.signedHeaders ?? []),
-        otherHeaders: [...otherHeaders, ...(changes.otherHeaders ?? [])],
-      },
-    );
+  const required = () => {
+    if (writing === undefined) throw new Error('a case needs the route with a body');
+    return writing;
+  };
   const subject: Subject = {
     passportHeader: read.profile.passportHeader,
     method,
@@ -71,13 +73,32 @@ export function subjectOfDeployment(options: SubjectOptions): DeploymentSubject 
     authority: url.authority,
     target: url.target,
     isOfRoute: (path) => matchTemplates([read.profile], path).length > 0,
-    sign: (changes) => sign(read, changes),
-    signWrite: (changes) => {
-      if (writing === undefined) throw new Error('a case needs the route with a body');
-      return sign(writing, changes);
+    sign: (changes) => signWireRequest(caller, ...signedAt(read, changes)),
+    signWrite: (changes) => signWireRequest(caller, ...signedAt(required(), changes)),
+    signHttp: (changes) => signHttpRequest(caller, ...signedAt(read, changes)),
+    signHttpWrite: (changes) => signHttpRequest(caller, ...signedAt(required(), changes)),
+    signDpop: (changes) => {
+      const proof = { nonce: options.dpopNonce?.(), ...changes?.proof };
+      return signDpopRequest(caller, ...signedAt(read, { ...changes, proof }));
     },
   };
   return { subject, url };
+}
+
+type Changed = Pick<WireChanges, 'signedHeaders' | 'otherHeaders'> & { readonly target?: string };
+
+function signedAt<C extends Changed>(
+  { otherHeaders, signedHeaders, target }: Route,
+  changes: C | undefined,
+): [target: WireTarget, changes: C | Changed] {
+  return [
+    { ...target, target: changes?.target ?? target.target },
+    {
+      ...changes,
+      signedHeaders: merged(signedHeaders, changes?.signedHeaders ?? []),
+      otherHeaders: [...otherHeaders, ...(changes?.otherHeaders ?? [])],
+    },
+  ];
 }
 
 /** Cases change the last segment of the path. */

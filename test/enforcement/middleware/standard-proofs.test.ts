@@ -16,6 +16,8 @@ import {
   untilReady,
   usualOptions,
 } from '../../support/points/open-middleware.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { signedRequest } from '../../support/site/signed-request.ts';
 import { createSite, type Site } from '../../support/site/site.ts';
 
 const FORWARDED = {
@@ -128,6 +130,33 @@ it('Hono’s headers are those of a handler, also when an earlier middleware had
       const { body } = await http1Client(running.address).send(request);
       expect(JSON.parse(body.toString())).toEqual([kept, kept]);
     }
+  } finally {
+    await running.close();
+  }
+});
+
+it('no code before the decision sees the token of a DPoP proof that is missing, and handlers see a token of the application', async () => {
+  const app = express();
+  const views: (readonly string[])[] = [];
+  const look = (request: IncomingMessage, _: unknown, next: () => void) => {
+    views.push(seen(request));
+    next();
+  };
+  app.use(look, expressProofgate(opened.verifier), look, (_, response) => void response.send('ok'));
+  const running = runningApp(await listening(opened.verifier.protect(createServer(app))));
+  try {
+    const client = http1Client(running.address);
+    const { billing, dpopRequest } = dpop.requestsOf(site);
+    const alone = dpop.without(dpopRequest(), 'dpop');
+    expect((await client.send(alone)).status).toBe(401);
+    expect(views.splice(0)).toEqual([['']]);
+    const token = 'DPoP of.the.application';
+    const owned = signedRequest(site, {
+      ...{ caller: billing(), route: ROUTES.bearer },
+      otherHeaders: [['authorization', token]],
+    });
+    expect((await client.send(owned)).status).toBe(200);
+    expect(views.splice(0)).toEqual([[''], [`authorization: ${token}`]]);
   } finally {
     await running.close();
   }

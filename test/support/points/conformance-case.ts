@@ -17,11 +17,13 @@ export interface ConformanceCase {
   /** Default both. */
   readonly protocols?: readonly Protocol[];
   readonly expected: Expected;
+  /** Headers of the denial that must reach the caller. */
+  readonly challenges?: readonly string[];
   /** Signs anew at each call. Of several messages all but the last are allowed. */
   readonly make: (site: Site) => WireMessage | readonly WireMessage[];
 }
 
-export type PointState = Exclude<VerifierState, 'redis_twin' | 'bodies_unseen'>;
+export type PointState = Exclude<VerifierState, 'redis_twin' | 'bodies_unseen'> | 'standard_proofs';
 
 /** A case of `proofgate conformance`, at the site of the tests. */
 export function atSite({ name, expected, passportIn, protocols, make }: PublicCase): ConformanceCase {

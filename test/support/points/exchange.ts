@@ -3,6 +3,7 @@
 import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import type { WireMessage } from '../../../src/tools/conformance/wire/conformance-case.ts';
 import {
+  type HeaderLine,
   headerValues,
   NoResponse,
   type WireAddress,
@@ -19,6 +20,8 @@ export interface Exchange {
   /** `allowed`, or why not: `403 jti_replay`, `400` from the HTTP parser, `closed` without an answer, `silent`; `refused` where it depends on timing which of these. */
   readonly outcome: string;
   readonly arrived: readonly UpstreamRequest[];
+  /** Headers of the answer; none without an answer. */
+  readonly answered: readonly HeaderLine[];
 }
 
 export async function exchange(
@@ -33,14 +36,15 @@ export async function exchange(
   await recorded(point, answer);
   const arrived = [...point.upstream.requests];
   const decisions = (await point.decisions()).slice(before);
-  if (arrived.length > 0) return { outcome: 'allowed', arrived };
+  const answered = answer instanceof NoResponse ? [] : answer.headers;
+  if (arrived.length > 0) return { outcome: 'allowed', arrived, answered };
   const outcome = refusal(answer, decisions.at(-1));
   // A server that closes before it has read all bytes resets the connection, and its 400 may get lost on the way.
   const dependsOnTiming =
     'bytes' in message
       ? message.isCutOff === true || /^(?:400|closed)$/.test(outcome)
       : protocol === 'HTTP/2' && point.resetsTrailers === true && hasTrailers(message);
-  return { outcome: dependsOnTiming ? 'refused' : outcome, arrived };
+  return { outcome: dependsOnTiming ? 'refused' : outcome, arrived, answered };
 }
 
 /** The event of a decision may be written after its answer: it must not count for the next case. */

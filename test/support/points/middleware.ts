@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Observed, Proof } from '../../../src/enforcement/middleware/proof.ts';
 import type { VerifierOptions } from '../../../src/enforcement/programs/middleware/index.ts';
-import { CONTEXT_HEADERS, OBSERVED_HEADER } from '../../../src/protocol/wire-names.ts';
+import { CONTEXT_HEADERS, OBSERVED_HEADER, PROOF_HEADER } from '../../../src/protocol/wire-names.ts';
 import { type HeaderLine, pairs } from '../../../src/tools/conformance/wire/exchange.ts';
 import type { UpstreamRequest } from '../harness/upstream.ts';
+import { STANDARD_ROUTES } from '../site/standard-routes.ts';
 import type { EnforcementPoint, EnforcementPointDriver, PointOptions } from './enforcement-point.ts';
 import { type Handled, type Kind, startApp } from './middleware-apps.ts';
 import { openVerifier, untilReady, usualOptions } from './open-middleware.ts';
@@ -101,8 +102,11 @@ function contextLines(proof: Proof): readonly HeaderLine[] {
     ...proof,
     bundleRevision: String(proof.bundleRevision),
   };
-  return Object.entries(CONTEXT_HEADERS).flatMap(([name, header]): readonly HeaderLine[] => {
+  const context = Object.entries(CONTEXT_HEADERS).flatMap(([name, header]): readonly HeaderLine[] => {
     const value = Object.entries(values).find(([key]) => key === name)?.[1];
     return value === undefined ? [] : [[header, value]];
   });
+  // Other points send it on routes that say which formats they accept; the middleware always has it.
+  const isOfSeveral = Object.values(STANDARD_ROUTES).some(({ route_id }) => route_id === proof.routeId);
+  return isOfSeveral ? [...context, [PROOF_HEADER, proof.format]] : context;
 }

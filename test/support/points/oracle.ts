@@ -62,7 +62,7 @@ export function factsAsSent(protocol: Protocol, request: WireRequest): RequestFa
   );
   if (line === undefined || isFramedTwice) return undefined;
   if (host.kind !== 'absent' && protocol === 'HTTP/1.1') return undefined;
-  return { method: request.method, ...line, headers, body: bodyAsSent(request) };
+  return { method: request.method, ...line, headers, body: bodyAsSent(request), removesProofs: true };
 }
 
 type RequestLine = Pick<RequestFacts, 'scheme' | 'authority' | 'target'>;

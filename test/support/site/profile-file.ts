@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { AUTHORITY, ROUTES, type SiteRoute } from './routes.ts';
 import { AUTH_SITE, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from './site.ts';
 
+const USUAL: readonly SiteRoute[] = [ROUTES.readOrder, ROUTES.createOrder, ROUTES.bearer];
+
 /** @returns its path */
-export async function profileFile({ directory }: Site): Promise<string> {
-  const path = join(directory, 'profile.json');
-  const routes: readonly SiteRoute[] = [ROUTES.readOrder, ROUTES.createOrder, ROUTES.bearer];
+export async function profileFile({ directory }: Site, routes = USUAL): Promise<string> {
+  const path = join(directory, `${routes[0]?.route_id}-profile.json`);
   const profiles = routes.map((route) => ({
     ...{ route_id: route.route_id, method: route.method, path_template: route.path_template },
     ...{ audience: route.audience, origins: [`http://${AUTHORITY}`, `https://${AUTHORITY}`] },

@@ -422,12 +422,15 @@ describe('an observed request', () => {
 
   it('keeps both at a site without DPoP', async () => {
     const site = await compileSite(siteContent(keys));
+    const headers = { authorization: 'DPoP of.the.application' };
     for (const removesProofs of [true, false]) {
-      expect(observe({ removesProofs }, site)).toMatchObject({
-        kind: 'observed',
-        unusedProofs: [],
+      const kept = { kind: 'observed', unusedProofs: [] };
+      expect(observe({ removesProofs, headers }, site)).toMatchObject({
+        ...kept,
         removesAuthorization: false,
       });
+      // With a passport.
+      expect(observe({ removesProofs }, site)).toMatchObject({ ...kept, removesAuthorization: true });
     }
   });
 });

@@ -2,6 +2,7 @@
 import type { DetailOf, Reason } from '../../../protocol/reasons.ts';
 import type { PassportHeader } from '../../../protocol/wire-names.ts';
 import type { HeaderLine, WireRequest } from './exchange.ts';
+import type { DpopChanges, HttpChanges } from './sign-standard-request.ts';
 import type { SignedWireRequest, WireChanges } from './sign-wire-request.ts';
 
 export const PROTOCOLS = ['HTTP/1.1', 'HTTP/2'] as const;
@@ -51,7 +52,7 @@ export interface PublicCase {
   readonly expected: Expected;
   /** Default both. */
   readonly protocols?: readonly Protocol[];
-  /** Further needs of the case: a second route, whose method has a body, or a key that signs its own passports. */
+  /** Further needs of the case: a second route, whose method has a body, a key that signs its own passports, or a nonce. */
   readonly needs?: PublicNeed;
   /** Header of the route's passport that the case requires. Default: either. */
   readonly passportIn?: PassportHeader;
@@ -64,6 +65,8 @@ export interface PublicCase {
    * the forwarded request.
    */
   readonly mayPass?: boolean;
+  /** Headers with which the denial says what the route requires, names in lower case. */
+  readonly challenges?: readonly string[];
   /** Signs again at each call. Of several messages all except the last are allowed. */
   readonly make: (subject: Subject) => WireMessage | readonly WireMessage[];
 }
@@ -71,7 +74,8 @@ export interface PublicCase {
 /** Statuses with which HTTP parsers answer messages and lines that they refuse. */
 export const REJECTION_STATUSES: readonly number[] = [400, 411, 413, 414, 417, 421, 426, 431, 501, 505];
 
-export type PublicNeed = 'write_route' | 'own_passport';
+/** `dpop_nonce`: the server has asked for one. */
+export type PublicNeed = 'write_route' | 'own_passport' | 'dpop_nonce';
 
 /** The caller and its routes. */
 export interface Subject {
@@ -88,12 +92,19 @@ export interface Subject {
   sign(changes?: SubjectChanges): SignedWireRequest;
   /** A request to the route whose method has a body. */
   signWrite(changes?: SubjectChanges): SignedWireRequest;
+  /** As {@link sign} and {@link signWrite}, with an HTTP message signature. */
+  signHttp(changes?: Targeted<HttpChanges>): WireRequest;
+  signHttpWrite(changes?: Targeted<HttpChanges>): WireRequest;
+  /** As {@link sign}, with a DPoP proof. */
+  signDpop(changes?: Targeted<DpopChanges>): WireRequest;
 }
 
-export interface SubjectChanges extends WireChanges {
+type Targeted<Changes> = Changes & {
   /** Target that is signed and sent. */
   readonly target?: string;
-}
+};
+
+export type SubjectChanges = Targeted<WireChanges>;
 
 /** A request with one fault, for which the core denies it. */
 export interface PublicFault<R extends Reason> {

@@ -69,7 +69,7 @@ export interface SignedWireRequest {
 }
 
 const PASSPORT_TTL_SECONDS = 300;
-const PROOF_TTL_SECONDS = 60;
+export const PROOF_TTL_SECONDS = 60;
 
 export function signWireRequest(
   caller: WireCaller,
@@ -94,7 +94,11 @@ export function signWireRequest(
   };
 }
 
-function passportOf(caller: WireCaller, { audience }: WireTarget, { passport }: WireChanges): string {
+export function passportOf(
+  caller: WireCaller,
+  { audience }: Pick<WireTarget, 'audience'>,
+  { passport }: Pick<WireChanges, 'passport'>,
+): string {
   if (typeof caller.passportKey === 'string') return caller.passportKey;
   const issuedAtSeconds = passport?.issuedAtSeconds ?? nowSeconds();
   return signPassport(
@@ -144,7 +148,7 @@ function transcriptOf(
   };
 }
 
-function wireRequest(
+export function wireRequest(
   { authority, method, scheme, target }: WireTarget,
   { body, framing, otherHeaders = [], signedHeaders = [] }: WireChanges,
   credentials: readonly HeaderLine[],
@@ -168,7 +172,7 @@ export function passportLine(passportHeader: PassportHeader, passport: string): 
   return [passportHeader, passportHeader === PASSPORT_HEADER ? passport : `Passport ${passport}`];
 }
 
-function nowSeconds(): number {
+export function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 

@@ -6,6 +6,13 @@ import { parseDpopProof } from '../../../../src/protocol/dpop-proof.ts';
 
 export type Behaviour =
   | { readonly kind: 'answer'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }
+  /** Answers with a body that never ends: a piece of that many bytes every 50 ms. */
+  | {
+      readonly kind: 'endless';
+      readonly status: number;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly pieceBytes: number;
+    }
   /** Resets the connection with the first bytes of the request, or after all of it. */
   | { readonly kind: 'reset'; readonly after: 'head' | 'body' }
   /** Closes the connection in order, without an answer. */
@@ -79,9 +86,19 @@ export class Upstream {
     const behaviour = this.respond?.(arrived) ?? next ?? { kind: 'answer', status: 200 };
     if (behaviour.kind === 'reset') return void socket.resetAndDestroy();
     if (behaviour.kind === 'close') return void socket.end();
+    if (behaviour.kind === 'endless') return void this.#answerEndlessly(socket, behaviour);
     const lines = Object.entries({ 'content-length': '2', ...behaviour.headers });
     const head = [`HTTP/1.1 ${behaviour.status} X`, ...lines.map(([name, value]) => `${name}: ${value}`)];
     socket.write(`${head.join('\r\n')}\r\n\r\nok`);
+  }
+
+  #answerEndlessly(socket: Socket, { headers, pieceBytes, status }: Behaviour & { kind: 'endless' }): void {
+    const lines = Object.entries({ 'transfer-encoding': 'chunked', ...headers });
+    const head = [`HTTP/1.1 ${status} X`, ...lines.map(([name, value]) => `${name}: ${value}`)];
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    const piece = `${pieceBytes.toString(16)}\r\n${'x'.repeat(pieceBytes)}\r\n`;
+    const writing = setInterval(() => socket.write(piece), 50);
+    socket.on('close', () => clearInterval(writing));
   }
 }
 

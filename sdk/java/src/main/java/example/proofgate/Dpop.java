@@ -67,13 +67,22 @@ final class Dpop {
 
     /** Keeps the nonce of an answer. Returns whether the server denied the request for want of it. */
     boolean learn(String origin, int status, List<String> given, List<String> challenges) {
-        if (given.size() != 1 || !NONCE.matcher(given.get(0)).matches()) return false;
+        if (!isNonce(given)) return false;
         synchronized (this) {
             nonces.remove(origin);
             nonces.put(origin, given.get(0));
             if (nonces.size() > MAX_ORIGINS) nonces.remove(nonces.keySet().iterator().next());
         }
-        return status == 401
+        return asks(status, given, challenges);
+    }
+
+    private static boolean isNonce(List<String> given) {
+        return given.size() == 1 && NONCE.matcher(given.get(0)).matches();
+    }
+
+    /** Whether the server denied the request for want of the nonce that it gives. */
+    static boolean asks(int status, List<String> given, List<String> challenges) {
+        return status == 401 && isNonce(given)
             && challenges.stream().anyMatch(text -> CHALLENGE.matcher(text).find() && ASKS.matcher(text).find());
     }
 

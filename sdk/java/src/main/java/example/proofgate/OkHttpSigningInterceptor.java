@@ -79,7 +79,8 @@ public final class OkHttpSigningInterceptor implements Interceptor, Authenticato
         signer.sign(choice, own, digest).forEach(copy::header);
         Response response = chain.proceed(copy.build());
         signer.clocks().check(response.header("Date"), sentAt(response));
-        asksForNonce(choice, response);
+        signer.readAnswer(
+            choice, response.code(), response.headers("DPoP-Nonce"), response.headers("WWW-Authenticate"));
         // Without credentials.
         return response.newBuilder().request(request).build();
     }
@@ -92,16 +93,16 @@ public final class OkHttpSigningInterceptor implements Interceptor, Authenticato
     @Override
     public Request authenticate(Route route, Response response) throws IOException {
         Request request = response.request();
-        Signer.Choice choice = signer.choose(request.method(), urlOf(request.url()));
         Response earlier = response.priorResponse();
-        if ((earlier != null && asksForNonce(choice, earlier)) || !asksForNonce(choice, response)) return null;
+        if ((earlier != null && asksForNonce(earlier)) || !asksForNonce(response)) return null;
         if (request.body() != null && request.body().isOneShot()) throw Dpop.nonceForGoneBody();
         return request;
     }
 
-    private boolean asksForNonce(Signer.Choice choice, Response response) {
-        return signer.readAnswer(
-            choice, response.code(), response.headers("DPoP-Nonce"), response.headers("WWW-Authenticate"));
+    /** Of an answer whose nonce {@link #intercept} has kept. */
+    private boolean asksForNonce(Response response) {
+        return signer.asksForNonce(
+            response.code(), response.headers("DPoP-Nonce"), response.headers("WWW-Authenticate"));
     }
 
     /** A redirect of SAME_ORIGIN never leaves the origin of the call. */

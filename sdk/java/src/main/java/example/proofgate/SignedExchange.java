@@ -114,7 +114,10 @@ final class SignedExchange<T> {
 
     private HttpResponse.BodySubscriber<T> subscriber(
         Signer.Choice choice, HttpResponse.ResponseInfo info, byte[][] problem) {
-        if (asksForNonce(choice, info.statusCode(), info.headers()) && !isRepeated)
+        HttpHeaders headers = info.headers();
+        signer.readAnswer(
+            choice, info.statusCode(), headers.allValues("DPoP-Nonce"), headers.allValues("WWW-Authenticate"));
+        if (asksForNonce(info.statusCode(), headers) && !isRepeated)
             return HttpResponse.BodySubscribers.replacing(null);
         if (isFollowed(info.statusCode(), info.headers().firstValue("Location").isPresent()))
             return HttpResponse.BodySubscribers.replacing(null);
@@ -123,8 +126,9 @@ final class SignedExchange<T> {
         return isDenial ? new DenialBody<>(callers, bytes -> problem[0] = bytes) : callers;
     }
 
-    private boolean asksForNonce(Signer.Choice choice, int status, HttpHeaders headers) {
-        return signer.readAnswer(choice, status, headers.allValues("DPoP-Nonce"), headers.allValues("WWW-Authenticate"));
+    /** Of an answer whose nonce {@link #subscriber} has kept. */
+    private boolean asksForNonce(int status, HttpHeaders headers) {
+        return signer.asksForNonce(status, headers.allValues("DPoP-Nonce"), headers.allValues("WWW-Authenticate"));
     }
 
     private boolean isFollowed(int status, boolean hasLocation) {
@@ -134,7 +138,7 @@ final class SignedExchange<T> {
     private void answered(Signer.Choice choice, HttpResponse<T> response, byte[] problem, Instant sentAt)
         throws SigningException {
         signer.clocks().check(response.headers().firstValue("Date").orElse(null), sentAt);
-        if (asksForNonce(choice, response.statusCode(), response.headers()) && !isRepeated) {
+        if (asksForNonce(response.statusCode(), response.headers()) && !isRepeated) {
             // A stream's length is unknown, and its bytes may be gone.
             if (request.bodyPublisher().map(BodyPublisher::contentLength).orElse(0L) < 0) throw Dpop.nonceForGoneBody();
             isRepeated = true;

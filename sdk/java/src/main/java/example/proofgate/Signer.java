@@ -189,6 +189,11 @@ public final class Signer {
         return proof == Proof.DPOP ? Dpop.withoutEarlier(own) : own;
     }
 
+    /** As {@link #readAnswer}, of an answer that was read before: it keeps no nonce, because a newer one may be kept since. */
+    boolean asksForNonce(int status, List<String> nonces, List<String> challenges) {
+        return proof == Proof.DPOP && Dpop.asks(status, nonces, challenges);
+    }
+
     /** Keeps the DPoP nonce of an answer. Returns whether the server denied the request for want of it: repeat it once. */
     boolean readAnswer(Choice choice, int status, List<String> nonces, List<String> challenges) {
         return proof == Proof.DPOP && dpop.learn(choice.url().origin(), status, nonces, challenges);

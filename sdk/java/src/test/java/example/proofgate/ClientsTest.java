@@ -281,6 +281,27 @@ final class ClientsTest {
         }
     }
 
+    void keepsTheNewestNonceWhenOkHttpAuthenticates() throws Exception {
+        String url = "https://api.shop.example/v1/a";
+        Signer signer = Signer.options(enrolled("https://api.shop.example")).proof(Proof.DPOP).open();
+        Request request = new Request.Builder().url(url).build();
+        okhttp3.Response denied = new okhttp3.Response.Builder()
+            .request(request)
+            .protocol(okhttp3.Protocol.HTTP_1_1)
+            .code(401)
+            .message("")
+            .header("DPoP-Nonce", "older")
+            .header("WWW-Authenticate", "DPoP error=\"use_dpop_nonce\"")
+            .build();
+        // Another answer arrives between the denial and its repetition.
+        signer.readAnswer(signer.choose("GET", url), 200, List.of("newer"), List.of());
+        same(request, new OkHttpSigningInterceptor(signer).authenticate(null, denied));
+        String[] proof = {""};
+        signer.sign("GET", url, Map.of(), null).forEach((name, value) -> proof[0] = name.equals("DPoP") ? value : proof[0]);
+        Map<?, ?> claims = (Map<?, ?>) StrictJson.parse(Syntax.decodeBase64url(proof[0].split("\\.")[1]).orElseThrow());
+        same("newer", claims.get("nonce"));
+    }
+
     void replacesCredentialsOfTheCaller() throws Exception {
         try (Upstream upstream = new Upstream()) {
             Signer signer = Signer.open(enrolled(upstream.origin()));
