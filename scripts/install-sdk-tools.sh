@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what builds and tests the SDKs: HTTP clients of Node.js as .cache/sdk-node/node_modules, OkHttp and Spring as .cache/sdk-java/jars, and Python packages as
-# .cache/sdk-python/packages, a folder for PYTHONPATH. Kept as scripts/tool-cache.sh says. Without Python 3.9 or pip it prints one line, and the tests of the Python SDK skip; so do those of Java without a JDK and Maven.
+# Installs what builds and tests the SDKs: HTTP clients of Node.js as .cache/sdk-node/node_modules, OkHttp and Spring as .cache/sdk-java/jars, a signer as
+# .cache/sdk-rust/rust-signer, and Python packages as .cache/sdk-python/packages, a folder for PYTHONPATH. Kept as scripts/tool-cache.sh says. Without Python 3.9 or pip it prints one
+# line, and the tests of the Python SDK skip; so do those of Java without a JDK and Maven, and those of the signer without Cargo.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -42,6 +43,28 @@ install_java() {
   fi
 }
 install_java
+
+# Cargo.lock has the digests of the crates.
+install_rust() {
+  local source=$root/scripts/sdk/rust-signer stamp folder
+  if ! command -v cargo >/dev/null; then
+    echo "install-sdk-tools: Cargo is not installed: the tests with a signer in Rust skip" >&2
+    return 0
+  fi
+  stamp=$(cat "$0" "$source"/Cargo.* "$source/src/main.rs" | sha256sum | cut -d ' ' -f 1)
+  link_tools sdk-rust "$stamp" && return 0
+  echo "install-sdk-tools: compiling a signer in Rust" >&2
+  folder=$(unfinished_tools sdk-rust)
+  if CARGO_TARGET_DIR=$folder/target cargo build --quiet --release --locked --manifest-path "$source/Cargo.toml" >&2; then
+    mv "$folder/target/release/rust-signer" "$folder/"
+    rm -rf "$folder/target"
+    keep_tools sdk-rust "$stamp" "$folder"
+  else
+    rm -rf "$folder"
+    echo "install-sdk-tools: Cargo: the tests with a signer in Rust skip" >&2
+  fi
+}
+install_rust
 
 skip() {
   echo "install-sdk-tools: $1: the tests of the Python SDK skip" >&2
