@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs what builds and tests the SDKs: HTTP clients of Node.js as .cache/sdk-node/node_modules, OkHttp and Spring as .cache/sdk-java/jars, a library
-# for OAuth as .cache/sdk-java-clients/jars, a signer as .cache/sdk-rust/rust-signer, and Python packages as .cache/sdk-python/packages, a folder for PYTHONPATH. Kept as scripts/tool-cache.sh says. Without Python 3.9 or pip it prints one
-# line, and the tests of the Python SDK skip; so do those of Java without a JDK and Maven, and those of the signer without Cargo.
+# Installs what builds and tests the SDKs, and libraries of other callers: of npm as .cache/sdk-node/node_modules; OkHttp and Spring as
+# .cache/sdk-java/jars, a library for OAuth as .cache/sdk-java-clients/jars; a signer as .cache/sdk-rust/rust-signer; Python packages as
+# .cache/sdk-python/packages, a folder for PYTHONPATH. Kept as scripts/tool-cache.sh says. Without Python 3.9 or pip it prints one line,
+# and the tests of the Python SDK skip; so do those of Java without a JDK and Maven, and those of the signer without Cargo.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

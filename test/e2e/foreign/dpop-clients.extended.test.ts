@@ -92,8 +92,9 @@ const answersOf = (relayed: readonly Relayed[]) => relayed.map(({ status }) => s
 describe.each(POINTS)('%s', (name) => {
   beforeAll(async () => {
     point = await startPoint(name, fixture, bundleDirectory);
-    relay = await NonceRelay.start(point.address);
-    fixture.stops.push(() => relay.stop());
+    const started = await NonceRelay.start(point.address);
+    fixture.stops.push(() => started.stop());
+    relay = started;
     // A replay store that has just started refuses proofs of its past.
     await waitFor('an allowed request', async () => {
       const { status } = await http1Client(point.address).send(requestsOf(fixture.site).dpopRequest());
