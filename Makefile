@@ -31,7 +31,7 @@ test: node_modules/.installed ## before every commit: quick, and the tests that 
 	@PROOFGATE_TEST_LANE=fast PROOFGATE_TEST_CPU_SECONDS=450 $(JEST)
 
 .PHONY: test-extended
-test-extended: build packages tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools actionlint ## all other tests: all Envoys and proxies, SPIRE, chart, API server, image, documented sessions, long faults, a short part of each soak
+test-extended: build packages tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools keycloak actionlint ## all other tests: all Envoys and proxies, SPIRE, chart, API server, image, documented sessions, long faults, a short part of each soak
 	@PROOFGATE_TEST_LANE=extended $(JEST)
 
 .PHONY: test-kubernetes
@@ -194,6 +194,11 @@ image-tools: node_modules/.installed ## Node.js 22 and libraries for the tests o
 .PHONY: sdk-tools
 sdk-tools:
 	@scripts/install-sdk-tools.sh
+
+# Without a JDK and Maven the test of Keycloak skips.
+.PHONY: keycloak
+keycloak:
+	@scripts/install-keycloak.sh
 
 .PHONY: sdk
 sdk: node_modules/.installed sdk-tools ## packages of the SDKs for Node.js, Python, Go and Java, below .build/sdk

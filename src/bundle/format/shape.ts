@@ -101,7 +101,10 @@ function faultsOf(error: ShapeError, document: unknown): readonly ShapeFault[] {
   // The schema's only union is between kinds of key, whose content is never shown.
   const keyPath = /^(?:.*\/)?jwk(?=\/|$)/.exec(path)?.[0];
   if (keyPath !== undefined) {
-    return [{ code: 'key_refused', path: keyPath, text: 'neither an Ed25519 nor a P-256 public JWK' }];
+    const text = keyPath.startsWith('/oauth_issuers/')
+      ? 'no public JWK of Ed25519, P-256 or RSA that has the members of its key alone'
+      : 'neither an Ed25519 nor a P-256 public JWK';
+    return [{ code: 'key_refused', path: keyPath, text }];
   }
   switch (error.keyword) {
     case 'boolean':

@@ -1,10 +1,17 @@
 /** A server between DPoP callers and a verifier, also as an HTTP proxy: it records each request, and can answer in place of the verifier. */
-import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseDpopProof } from '../../../src/protocol/dpop-proof.ts';
 import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 
 export interface Relayed {
+  readonly headers: IncomingHttpHeaders;
   readonly status: number;
   readonly target: string;
   readonly body: string;
@@ -59,7 +66,8 @@ export class NonceRelay {
     const proof = parseDpopProof(String(request.headers.dpop ?? ''));
     const given = answer.headers['dpop-nonce'];
     const { status } = answer;
-    this.relayed.push({ status, target, body: body.toString(), jti: proof?.jti, nonce: proof?.nonce, given });
+    const sent = { headers: request.headers, target, body: body.toString() };
+    this.relayed.push({ ...sent, status, jti: proof?.jti, nonce: proof?.nonce, given });
     response.writeHead(status, answer.headers).end(answer.body);
   }
 

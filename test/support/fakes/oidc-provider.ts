@@ -103,7 +103,7 @@ export function newSigningJwk(kid: string): object {
 }
 
 /** It warns on the console about the pages for development, which are the ones wanted here, and about the runtime. */
-async function quietly<T>(work: () => Promise<T>): Promise<T> {
+export async function quietly<T>(work: () => Promise<T>): Promise<T> {
   const { info, warn } = console;
   Object.assign(console, { info: () => {}, warn: () => {} });
   try {
