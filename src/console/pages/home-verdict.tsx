@@ -12,11 +12,13 @@ const SITES = 25;
 /** Every change waits for a moment. */
 const CHANGES_WAIT_MS = 60_000;
 
+export const firstSites = {
+  queryKey: ['sites', 'first'],
+  queryFn: () => bodyOf(api.GET('/v1/sites', { params: { query: { limit: SITES } } })),
+};
+
 export function Verdict() {
-  const { data: sites } = useQuery({
-    queryKey: ['sites', 'first'],
-    queryFn: () => bodyOf(api.GET('/v1/sites', { params: { query: { limit: SITES } } })),
-  });
+  const { data: sites } = useQuery(firstSites);
   const ids = sites?.items.map(({ site_id }) => site_id) ?? [];
   const overviews = useQueries({ queries: ids.map(overviewQuery) });
   if (ids.length === 0) return null;
