@@ -23,16 +23,19 @@ export function Acknowledged({ revision }: { readonly revision: number | undefin
     .map(({ acked_at = '' }) => acked_at)
     .toSorted()
     .at(-1);
+  if (last === undefined || having.length < data.targets.length)
+    return (
+      <>
+        {having.length} of {data.targets.length} targets have it
+      </>
+    );
   return (
     <>
-      {last !== undefined && having.length === data.targets.length ? (
-        <>
-          Every target had it, at the latest <Moment at={last} />.
-        </>
-      ) : (
-        `${having.length} of ${data.targets.length} targets have it.`
-      )}{' '}
-      <PageLink page="targets" name="See which targets have the newest revision" />
+      every target had it, at the latest <Moment at={last} />
     </>
   );
+}
+
+export function TargetsLink() {
+  return <PageLink page="targets" name="See which targets have the newest revision" />;
 }

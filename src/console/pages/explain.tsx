@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
 import { visible } from '../api/visible';
-import { CopyText } from '../parts/command';
+import { AsCommand } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { ItemTable } from '../parts/table-frame';
@@ -31,17 +31,21 @@ export default function Explain() {
           {data !== undefined && `Result: ${data.report.decision.outcome}`}
         </VisuallyHidden>
       </Section>
-      {data !== undefined && <Result {...data} />}
-      <Section title="As command">
-        <Text size="sm">The same beside a verifier, also for requests that must not leave the machine:</Text>
-        <CopyText text={COMMAND} />
-      </Section>
+      {data !== undefined && (
+        <div ref={intoView}>
+          <Result {...data} />
+        </div>
+      )}
+      <AsCommand words={{ saved: [], use: COMMAND }} />
     </Page>
   );
 }
 
+/** On a telephone it is below the form. */
+const intoView = (result: HTMLElement | null) => result?.scrollIntoView();
+
 const COMMAND =
-  'proofgate explain --state-dir state --bundle-key pins/bundle-1.jwk.json --request capture.json';
+  '# beside a verifier, also for requests that must not leave the machine\nproofgate explain --state-dir state --bundle-key pins/bundle-1.jwk.json --request capture.json';
 
 const SOURCES: { readonly [S in Report['at_source']]: string } = {
   flag: 'as entered',

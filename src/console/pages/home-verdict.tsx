@@ -9,8 +9,8 @@ import { Moment, UntrustedText } from '../parts/values';
 
 /** Of the list below; each needs a request. */
 const SITES = 25;
-/** Every change waits for a moment. */
-const CHANGES_WAIT_MS = 60_000;
+/** Every change waits for a moment, and targets are behind for one. */
+const LASTING_MS = 60_000;
 
 export const firstSites = {
   queryKey: ['sites', 'first'],
@@ -73,6 +73,6 @@ export function Verdict() {
   );
 }
 
-function isLasting({ about, since }: Trouble): boolean {
-  return about !== 'Published' || Date.now() - Date.parse(since ?? '') > CHANGES_WAIT_MS;
+function isLasting({ since }: Trouble): boolean {
+  return since === undefined || Date.now() - Date.parse(since) > LASTING_MS;
 }

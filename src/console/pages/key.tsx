@@ -12,7 +12,7 @@ import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
 import { ItemTable } from '../parts/table-frame';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
-import { Acknowledged } from './acknowledged';
+import { Acknowledged, TargetsLink } from './acknowledged';
 import { capital, provenanceName } from './decide';
 import { Receipt } from './receipt';
 import { Revoke } from './revoke';
@@ -50,7 +50,9 @@ export default function Key() {
               ? [
                   [
                     'Revocation at targets',
-                    <Acknowledged key="targets" revision={key.revoked_in_revision} />,
+                    <div key="targets">
+                      <Acknowledged revision={key.revoked_in_revision} /> <TargetsLink />
+                    </div>,
                   ] as const,
                 ]
               : []),

@@ -7,7 +7,7 @@ import { useMay } from '../api/session';
 import { Action } from '../parts/action';
 import { PageLink } from '../parts/named-link';
 import { Moment, UntrustedText } from '../parts/values';
-import { Acknowledged } from './acknowledged';
+import { Acknowledged, TargetsLink } from './acknowledged';
 
 interface RevokeProps {
   readonly keys: readonly Schemas['DerivedKey'][];
@@ -93,6 +93,7 @@ export function Revoked({ keys, onClose }: RevokedProps) {
           </List.Item>
         ))}
       </List>
+      <TargetsLink />
     </Alert>
   );
 }

@@ -4,13 +4,21 @@
  */
 import { type CSSVariablesResolver, createTheme } from '@mantine/core';
 
+const MOTION_MS = 150;
+
 export const theme = createTheme({
   fontFamily: 'system-ui, sans-serif',
   autoContrast: true,
   primaryShade: { light: 8, dark: 9 },
   respectReducedMotion: true,
   components: {
-    Modal: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
+    Burger: { defaultProps: { transitionDuration: MOTION_MS } },
+    Modal: {
+      defaultProps: {
+        closeButtonProps: { 'aria-label': 'Close' },
+        transitionProps: { duration: MOTION_MS },
+      },
+    },
     // A `header` in a dialogue would be a second banner of the page.
     ModalHeader: { defaultProps: { component: 'div' } },
   },
