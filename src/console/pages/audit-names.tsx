@@ -63,7 +63,9 @@ export function Named({ kind, id, siteId, display = id }: NamedProps) {
 /** The name of the event's resource in its state; undefined if it has none. */
 export function displayName({ before, after }: Schemas['AuditEvent']): string | undefined {
   const state: { readonly [member: string]: unknown } = { ...before, ...after };
-  return [state.display_name, state.name, state.verified_subject].find((name) => typeof name === 'string');
+  return [state.display_name, state.name, state.verified_subject, state.principal].find(
+    (name) => typeof name === 'string',
+  );
 }
 
 /** Whether the thing is gone, so that its page would not be found. */

@@ -55,6 +55,7 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-dimmed': 'var(--mantine-color-dark-0)',
     '--mantine-color-anchor': 'var(--mantine-color-blue-3)',
     '--mantine-color-placeholder': 'var(--mantine-color-dark-0)',
+    '--mantine-color-disabled': 'var(--mantine-color-dark-5)',
     '--mantine-color-error': 'var(--mantine-color-red-3)',
     ...textShade('dark'),
   },
