@@ -34,7 +34,7 @@ function nameOf(path: string): string {
 
 /** Buttons that open no dialogue. */
 const WITHOUT =
-  /^(?:Copy.*|Choose file|Download .*|Export .*|Validate.*|Next page|First page|Filters and order.*|Order|)$/;
+  /^(?:Copy.*|More|Less|Choose file|Download .*|Export .*|Validate.*|Next page|First page|Filters and order.*|Order|)$/;
 
 /** Those of the page itself, by name; of several with one name the last. */
 async function buttonsOf(page: Page): Promise<ReadonlyMap<string, number>> {

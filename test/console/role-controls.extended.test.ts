@@ -109,7 +109,7 @@ const CONTROLS: { readonly [page: string]: { readonly [control: string]: string 
 };
 /** Controls that change nothing at Control. */
 const LOCAL =
-  /^(?:As command|As site file|Copy.*|Show|Choose file|Export (?:CSV|JSON)|Last hour.*|Filters and order.*|Order|)$/;
+  /^(?:As command|More|As site file|Copy.*|Show|Choose file|Export (?:CSV|JSON)|Last hour.*|Filters and order.*|Order|)$/;
 
 const ROLES = Object.keys(ROLE_PERMISSIONS);
 const SCOPES = ['installation', `site:${SITE_ID}`];

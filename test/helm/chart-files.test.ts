@@ -114,11 +114,25 @@ describe('metrics', () => {
       'proofgate_control_store_incidents_total',
     ];
     expect(ofControl.filter((name) => !names.has(name)).toSorted()).toEqual(unseen.toSorted());
-    const {
-      panels,
-    }: { readonly panels: readonly { readonly type: string; readonly targets?: readonly object[] }[] } =
-      JSON.parse(dashboard);
-    expect(panels.filter(({ targets = [], type }) => type !== 'row' && targets.length === 0)).toEqual([]);
+    interface Panel {
+      readonly type: string;
+      readonly id: number;
+      readonly targets?: readonly object[];
+      /** Of a folded row. */
+      readonly panels?: readonly Panel[];
+    }
+    const { panels }: { readonly panels: readonly Panel[] } = JSON.parse(dashboard);
+    const all = panels.flatMap((panel) => [panel, ...(panel.panels ?? [])]);
+    expect(all.filter(({ targets = [], type }) => type !== 'row' && targets.length === 0)).toEqual([]);
+    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
+  });
+
+  it('the dashboard filters audit events by members that decisions have', () => {
+    const members = readText('docs/reference/audit-events.md');
+    const dashboard = readText('helm/proofgate/files/dashboard.json');
+    const used = [...dashboard.matchAll(/\| (\w+)=~?\\"/g)].map(([, name = '']) => name);
+    expect(new Set(used)).toEqual(new Set(['event', 'route_id', 'subject', 'outcome']));
+    expect(used.filter((name) => !members.includes(`\`${name}\``))).toEqual([]);
   });
 
   it('the dashboard has every metric of the broker', () => {

@@ -47,6 +47,7 @@ export function AccessTokens() {
           },
           {
             title: 'Created by',
+            isMinor: true,
             text: ({ created_by }) => created_by ?? '',
             cell: ({ created_by }) => <UntrustedText value={created_by ?? 'not known'} />,
           },
@@ -57,14 +58,16 @@ export function AccessTokens() {
           },
           {
             title: 'Ends',
+            isMinor: true,
             text: ({ expires_at }) => expires_at ?? '',
             cell: ({ expires_at }) => <Moment at={expires_at} />,
           },
-          { title: 'Token', cell: ({ access_token_id }) => <Id value={access_token_id} /> },
+          { title: 'Token', isMinor: true, cell: ({ access_token_id }) => <Id value={access_token_id} /> },
           ...(administersSome
             ? [
                 {
                   title: 'Actions',
+                  isMinor: true,
                   cell: (token: Token) =>
                     administers(token.scope) && (
                       <Group gap="xs" wrap="nowrap">

@@ -120,15 +120,17 @@ function RoleGrants() {
           },
           {
             title: 'Granted by',
+            isMinor: true,
             text: ({ created_by }) => created_by,
             cell: ({ created_by }) => <UntrustedText value={created_by} />,
           },
           {
             title: 'Granted',
+            isMinor: true,
             text: ({ created_at }) => created_at,
             cell: ({ created_at }) => <Moment at={created_at} />,
           },
-          { title: 'Grant', cell: ({ role_grant_id }) => <Id value={role_grant_id} /> },
+          { title: 'Grant', isMinor: true, cell: ({ role_grant_id }) => <Id value={role_grant_id} /> },
           ...(administersSome
             ? [
                 {

@@ -2,6 +2,7 @@
 import { List, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
+import { Fragment } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
@@ -10,7 +11,7 @@ import { PageLink, PolicyLink, SourceLink } from '../parts/named-link';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
-import { Decide, provenanceName } from './decide';
+import { capital, Decide, provenanceName } from './decide';
 
 export default function Approval() {
   const { site_id } = useSite();
@@ -57,7 +58,7 @@ export default function Approval() {
 
 const MAX_ROUTES = 100;
 
-/** The routes that keys of the client may call. */
+/** What the client is granted, and the routes that its keys may call by that. */
 function Allowed({ clientId }: { readonly clientId: string }) {
   const { site_id } = useSite();
   const { data, error } = useQuery({
@@ -69,19 +70,42 @@ function Allowed({ clientId }: { readonly clientId: string }) {
         }),
       ),
   });
+  const { data: grants } = useQuery({
+    queryKey: ['site', site_id, 'client-grants', clientId],
+    queryFn: () =>
+      bodyOf(
+        api.GET('/v1/sites/{site_id}/clients/{client_id}/grants', {
+          params: { path: { site_id, client_id: clientId }, query: { limit: MAX_ROUTES } },
+        }),
+      ),
+  });
   if (data === undefined) return error ? <Problem error={error} /> : <Loading height={60} />;
   const routes = data.items.filter(({ state }) => state === 'active');
   if (routes.length === 0) return <Text size="sm">Nothing yet: its client has no grant for a route.</Text>;
   return (
-    <List size="sm">
-      {routes.map(({ route_id, method, path_template, origins }) => (
-        <List.Item key={route_id}>
-          <UntrustedText value={`${method} ${origins[0]}${path_template}`} />, route{' '}
-          <PageLink page={`routes/${encodeURIComponent(route_id)}`} name={route_id} />
-        </List.Item>
-      ))}
-      {data.next_cursor !== undefined && <List.Item>and more: the first {MAX_ROUTES} are shown</List.Item>}
-    </List>
+    <>
+      {grants !== undefined && grants.items.length > 0 && (
+        <Text size="sm">
+          Grants of client <UntrustedText value={clientId} />:{' '}
+          {grants.items.map(({ access, resource }, place) => (
+            <Fragment key={resource}>
+              {place > 0 && ', '}
+              {access} <UntrustedText value={resource} />
+            </Fragment>
+          ))}
+          {grants.next_cursor !== undefined && ', and more'}
+        </Text>
+      )}
+      <List size="sm">
+        {routes.map(({ route_id, method, path_template, origins }) => (
+          <List.Item key={route_id}>
+            <UntrustedText value={`${method} ${origins[0]}${path_template}`} />, route{' '}
+            <PageLink page={`routes/${encodeURIComponent(route_id)}`} name={route_id} />
+          </List.Item>
+        ))}
+        {data.next_cursor !== undefined && <List.Item>and more: the first {MAX_ROUTES} are shown</List.Item>}
+      </List>
+    </>
   );
 }
 
@@ -108,7 +132,12 @@ function Outcome({ enrollment }: { readonly enrollment: Schemas['Enrollment'] })
         ...(denial_code === undefined ? [] : [['Denied with', denial_code] as const]),
         ...(key_id === undefined
           ? []
-          : [['Key', <PageLink key="key" page={`keys/${key_id}`} name={key_id} />] as const]),
+          : [
+              [
+                'Key',
+                <PageLink key="key" page={`keys/${key_id}`} name={enrollment.verified_subject} />,
+              ] as const,
+            ]),
       ]}
     />
   );
@@ -121,8 +150,4 @@ async function enrollmentOf(id: string): Promise<Schemas['Enrollment']> {
   );
   if ('version' in body) return body;
   throw new Error('Control did not answer with the view of an operator. Sign in again.');
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -26,8 +26,11 @@ export default function Approvals() {
     values.state === 'all' ? undefined : (STATES.find((each) => each === values.state) ?? WAITING);
   const isWaiting = state === WAITING;
   return (
-    <Page title="Approvals" question="Which workloads ask for a key, and what proves who they are?">
-      {mayDecide && isWaiting && <Decide enrollments={selected} onDone={() => setSelected([])} />}
+    <Page
+      title="Approvals"
+      question="Which workloads ask for a key, and what proves who they are?"
+      actions={mayDecide && isWaiting && <Decide enrollments={selected} onDone={() => setSelected([])} />}
+    >
       <List<Enrollment>
         name="enrollments"
         queryKey={['site', site_id, 'enrollments', { state }]}
@@ -92,6 +95,7 @@ export default function Approvals() {
           },
           {
             title: 'Runs in',
+            isMinor: !isWaiting,
             text: ({ provenance }) => Object.values(provenance).join(' '),
             cell: ({ provenance }) => <Provenance provenance={provenance} />,
           },
@@ -102,6 +106,7 @@ export default function Approvals() {
           },
           {
             title: 'Key fingerprint',
+            isMinor: true,
             text: ({ fingerprint }) => fingerprint,
             cell: ({ fingerprint }) => <Id value={fingerprint} />,
           },

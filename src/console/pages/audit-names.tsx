@@ -41,11 +41,13 @@ interface NamedProps {
   readonly kind: string;
   readonly id: string;
   readonly siteId: string | undefined;
+  /** What people call it. Default: the ID. */
+  readonly display?: string | undefined;
 }
 
 /** The name alone where no page shows the thing. */
-export function Named({ kind, id, siteId }: NamedProps) {
-  const name = <UntrustedText value={id} />;
+export function Named({ kind, id, siteId, display = id }: NamedProps) {
+  const name = <UntrustedText value={display} />;
   const place = Object.hasOwn(PLACES, kind) ? PLACES[kind]?.(id) : undefined;
   if (place === undefined || (place.isOfInstallation !== true && siteId === undefined)) return name;
   const { page, search = {}, isOfInstallation } = place;
@@ -55,6 +57,14 @@ export function Named({ kind, id, siteId }: NamedProps) {
     <Anchor component={Link} to={to} search={search as never} size="sm">
       {name}
     </Anchor>
+  );
+}
+
+/** The name of the event's resource in its state; undefined if it has none. */
+export function displayName({ before, after }: Schemas['AuditEvent']): string | undefined {
+  const state: { readonly [member: string]: unknown } = { ...before, ...after };
+  return [state.display_name, state.name, state.verified_subject, state.principal].find(
+    (name) => typeof name === 'string',
   );
 }
 

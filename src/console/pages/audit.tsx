@@ -13,7 +13,7 @@ import { Empty, Facts, Page } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Moment, UntrustedText } from '../parts/values';
 import { Difference } from './audit-difference';
-import { isDeletion, Named, namesIn } from './audit-names';
+import { displayName, isDeletion, Named, namesIn } from './audit-names';
 
 type Event = Schemas['AuditEvent'];
 
@@ -62,25 +62,22 @@ export default function Audit() {
           },
           {
             title: 'Resource',
-            text: ({ resource }) => resource.id,
-            cell: (event) =>
-              isDeletion(event) ? (
-                <UntrustedText value={event.resource.id} />
-              ) : (
-                <Named {...event.resource} siteId={event.site_id} />
-              ),
+            text: (event) => `${displayName(event) ?? ''} ${event.resource.id}`,
+            cell: (event) => <Resource {...event} />,
           },
           {
             title: 'Site',
+            isMinor: true,
             text: ({ site_id }) => site_id ?? '',
             cell: ({ site_id = '' }) => <Named kind="site" id={site_id} siteId={site_id || undefined} />,
           },
           {
             title: 'Reason',
+            isMinor: true,
             text: ({ reason }) => reason ?? '',
             cell: ({ reason }) => <UntrustedText value={reason ?? ''} />,
           },
-          { title: 'Change', cell: (event) => <Change event={event} /> },
+          { title: 'Change', isMinor: true, cell: (event) => <Change event={event} /> },
         ]}
         empty={<Empty>Nothing has happened that you may read.</Empty>}
       />
@@ -95,6 +92,26 @@ export default function Audit() {
         ]}
       />
     </Page>
+  );
+}
+
+/** Its name with the ID below, or the ID alone. */
+function Resource(event: Event) {
+  const { resource, site_id: siteId } = event;
+  const display = displayName(event);
+  return (
+    <>
+      {isDeletion(event) ? (
+        <UntrustedText value={display ?? resource.id} />
+      ) : (
+        <Named {...resource} siteId={siteId} display={display} />
+      )}
+      {display !== undefined && display !== resource.id && (
+        <Text size="xs" c="dimmed">
+          <UntrustedText value={resource.id} />
+        </Text>
+      )}
+    </>
   );
 }
 

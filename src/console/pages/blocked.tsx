@@ -7,8 +7,9 @@ import { useSources } from '../api/site-lists';
 import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { type Field, Fields, type Values } from '../parts/fields';
-import { type Column, List, PAGE_ITEMS } from '../parts/list';
+import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
+import type { Column } from '../parts/table-frame';
 import { Id, Moment, UntrustedText } from '../parts/values';
 import { Views } from '../parts/views';
 

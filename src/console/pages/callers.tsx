@@ -1,5 +1,5 @@
 /** "Who may call this?" and "What may this key call?" */
-import { Select, Stack, Table, Text, TextInput } from '@mantine/core';
+import { Select, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
@@ -10,7 +10,7 @@ import { AsCommand } from '../parts/command';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { TableFrame, TableHead } from '../parts/table-frame';
+import { ItemTable } from '../parts/table-frame';
 import { State, UntrustedText } from '../parts/values';
 import { readRules } from './route-rules';
 
@@ -147,29 +147,19 @@ function WhatMayKeyCall() {
         <Empty>Nothing: its client has no grant for a resource of a route.</Empty>
       )}
       {data !== undefined && data.items.length > 0 && (
-        <TableFrame label="Routes of the key">
-          <TableHead titles={['Route', 'Resource', 'Needs', 'Granted', 'State', 'Blocked by']} />
-          <Table.Tbody>
-            {data.items.map(({ route_id, resource, needed, granted, state, blocked_by }) => (
-              <Table.Tr key={route_id}>
-                <Table.Td>
-                  <UntrustedText value={route_id} />
-                </Table.Td>
-                <Table.Td>
-                  <UntrustedText value={resource} />
-                </Table.Td>
-                <Table.Td>{needed}</Table.Td>
-                <Table.Td>{granted}</Table.Td>
-                <Table.Td>
-                  <State value={state} />
-                </Table.Td>
-                <Table.Td>
-                  <UntrustedText value={blocked_by ?? ''} />
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </TableFrame>
+        <ItemTable
+          label="Routes of the key"
+          items={data.items}
+          idOf={({ route_id }) => route_id}
+          columns={[
+            { title: 'Route', cell: ({ route_id }) => <UntrustedText value={route_id} /> },
+            { title: 'State', cell: ({ state }) => <State value={state} /> },
+            { title: 'Blocked by', cell: ({ blocked_by }) => <UntrustedText value={blocked_by ?? ''} /> },
+            { title: 'Granted', cell: ({ granted }) => granted },
+            { title: 'Needs', cell: ({ needed }) => needed },
+            { title: 'Resource', cell: ({ resource }) => <UntrustedText value={resource} /> },
+          ]}
+        />
       )}
       {key !== undefined && <AsCommand words={['get', 'readiness', nameWord(key)]} />}
     </Section>

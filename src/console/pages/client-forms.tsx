@@ -49,6 +49,7 @@ export function CreateClient({ label = 'Create client' }: { readonly label?: str
   return (
     <Action
       label={label}
+      isPrimary
       command={{ siteFile: { clients: [{ ...body, grants: [] }] } }}
       confirm={{
         consequence: 'A client is who keys act for. Each of its keys inherits its grants.',

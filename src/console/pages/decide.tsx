@@ -177,3 +177,7 @@ function Failures({
 export function provenanceName(name: string): string {
   return name.replace(/^kubernetes_/, '').replaceAll('_', ' ');
 }
+
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

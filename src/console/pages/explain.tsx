@@ -1,14 +1,14 @@
 /** Explains a captured request. The request stays on this page and is stored neither in the URL nor in the browser. */
-import { Alert, Code, Group, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
+import { Alert, Code, Group, Stack, Text, VisuallyHidden } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
 import { visible } from '../api/visible';
-import { CopyText } from '../parts/command';
+import { AsCommand } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { TableFrame, TableHead } from '../parts/table-frame';
+import { ItemTable } from '../parts/table-frame';
 import { Moment, State, UntrustedText } from '../parts/values';
 import { ExplainForm } from './explain-form';
 
@@ -31,17 +31,21 @@ export default function Explain() {
           {data !== undefined && `Result: ${data.report.decision.outcome}`}
         </VisuallyHidden>
       </Section>
-      {data !== undefined && <Result {...data} />}
-      <Section title="As command">
-        <Text size="sm">The same beside a verifier, also for requests that must not leave the machine:</Text>
-        <CopyText text={COMMAND} />
-      </Section>
+      {data !== undefined && (
+        <div ref={intoView}>
+          <Result {...data} />
+        </div>
+      )}
+      <AsCommand words={{ saved: [], use: COMMAND }} />
     </Page>
   );
 }
 
+/** On a telephone it is below the form. */
+const intoView = (result: HTMLElement | null) => result?.scrollIntoView();
+
 const COMMAND =
-  'proofgate explain --state-dir state --bundle-key pins/bundle-1.jwk.json --request capture.json';
+  '# beside a verifier, also for requests that must not leave the machine\nproofgate explain --state-dir state --bundle-key pins/bundle-1.jwk.json --request capture.json';
 
 const SOURCES: { readonly [S in Report['at_source']]: string } = {
   flag: 'as entered',
@@ -167,24 +171,26 @@ function factsOf({ at, at_source, bundle, decision, recorded }: Report) {
 function Steps({ steps }: Pick<Report, 'steps'>) {
   return (
     <Section title="Steps">
-      <TableFrame label="Steps">
-        <TableHead titles={['Step', 'Verdict', 'Reason']} />
-        <Table.Tbody>
-          {steps.map(({ step, name, verdict, reason, detail }) => (
-            <Table.Tr key={step}>
-              <Table.Td miw={220}>
+      <ItemTable
+        label="Steps"
+        items={steps}
+        idOf={({ step }) => String(step)}
+        columns={[
+          {
+            title: 'Step',
+            cell: ({ step, name }) => (
+              <>
                 {step}. <UntrustedText value={name} />
-              </Table.Td>
-              <Table.Td>
-                <State value={verdict} />
-              </Table.Td>
-              <Table.Td>
-                <Reason reason={reason ?? null} detail={detail ?? null} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </TableFrame>
+              </>
+            ),
+          },
+          { title: 'Verdict', cell: ({ verdict }) => <State value={verdict} /> },
+          {
+            title: 'Reason',
+            cell: ({ reason, detail }) => <Reason reason={reason ?? null} detail={detail ?? null} />,
+          },
+        ]}
+      />
     </Section>
   );
 }
@@ -209,35 +215,42 @@ function Lines({ transcript }: Pick<Report, 'transcript'>) {
         </Text>
       )}
       {differing.length > 0 && (
-        <TableFrame label="Lines that differ">
-          <TableHead titles={['Line', 'Signed', 'In the request', 'Where']} />
-          <Table.Tbody>
-            {differing.map(({ line, signed, rebuilt, why, difference }) => (
-              <Table.Tr key={line}>
-                <Table.Td>
-                  <UntrustedText value={line} />
-                </Table.Td>
-                <Table.Td>{signed === null ? WHY.not_signed : <UntrustedText value={signed} />}</Table.Td>
-                <Table.Td>{rebuilt === null ? WHY[why ?? ''] : <UntrustedText value={rebuilt} />}</Table.Td>
-                <Table.Td>
-                  {difference !== null && (
-                    <>
-                      from character {difference.character} on
-                      {difference.place !== null && (
-                        <>
-                          , in <UntrustedText value={difference.place} />
-                        </>
-                      )}
-                      {difference.only_in !== null && <>, only in {ONLY_IN[difference.only_in]}</>}
-                    </>
-                  )}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </TableFrame>
+        <ItemTable
+          label="Lines that differ"
+          items={differing}
+          idOf={({ line }) => line}
+          columns={[
+            { title: 'Line', cell: ({ line }) => <UntrustedText value={line} /> },
+            {
+              title: 'Signed',
+              cell: ({ signed }) => (signed === null ? WHY.not_signed : <UntrustedText value={signed} />),
+            },
+            {
+              title: 'In the request',
+              cell: ({ rebuilt, why }) =>
+                rebuilt === null ? WHY[why ?? ''] : <UntrustedText value={rebuilt} />,
+            },
+            { title: 'Where', cell: ({ difference }) => difference !== null && <Where {...difference} /> },
+          ]}
+        />
       )}
     </Section>
+  );
+}
+
+type Difference = NonNullable<Report['transcript'][number]['difference']>;
+
+function Where({ character, place, only_in }: Difference) {
+  return (
+    <>
+      from character {character} on
+      {place !== null && (
+        <>
+          , in <UntrustedText value={place} />
+        </>
+      )}
+      {only_in !== null && <>, only in {ONLY_IN[only_in]}</>}
+    </>
   );
 }
 
@@ -246,33 +259,38 @@ const ONLY_IN = { case: 'upper and lower case', escapes: 'escapes' } as const;
 function Rules({ rules }: Pick<Report, 'rules'>) {
   return (
     <Section title="Source rules of the route">
-      <TableFrame label="Source rules">
-        <TableHead titles={['Rule', 'Verdict', 'Subject', 'Issuer', 'Trust domain', 'Key binding']} />
-        <Table.Tbody>
-          {rules.map((rule) => (
-            <Table.Tr key={rule.rule}>
-              <Table.Td>{rule.rule}</Table.Td>
-              <Table.Td>
-                <State value={rule.matches ? 'matches' : 'no match'} />
-                <Reason reason={rule.fault} detail={null} />
-              </Table.Td>
-              <Table.Td>
-                <UntrustedText value={rule.subject_exact ?? `${rule.subject_prefix ?? ''}…`} />
-                {!rule.canonical && <Text size="sm">no canonical SPIFFE ID: matches no caller</Text>}
-              </Table.Td>
-              <Table.Td>
-                <UntrustedText value={rule.issuer} />
-              </Table.Td>
-              <Table.Td>
-                <UntrustedText value={rule.trust_domain} />
-              </Table.Td>
-              <Table.Td>
-                <UntrustedText value={rule.required_key_binding} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </TableFrame>
+      <ItemTable
+        label="Source rules"
+        items={rules}
+        idOf={({ rule }) => String(rule)}
+        columns={[
+          { title: 'Rule', cell: ({ rule }) => rule },
+          {
+            title: 'Verdict',
+            cell: ({ matches, fault }) => (
+              <>
+                <State value={matches ? 'matches' : 'no match'} />
+                <Reason reason={fault} detail={null} />
+              </>
+            ),
+          },
+          {
+            title: 'Subject',
+            cell: ({ subject_exact, subject_prefix, canonical }) => (
+              <>
+                <UntrustedText value={subject_exact ?? `${subject_prefix ?? ''}…`} />
+                {!canonical && <Text size="sm">no canonical SPIFFE ID: matches no caller</Text>}
+              </>
+            ),
+          },
+          { title: 'Issuer', cell: ({ issuer }) => <UntrustedText value={issuer} /> },
+          { title: 'Trust domain', cell: ({ trust_domain }) => <UntrustedText value={trust_domain} /> },
+          {
+            title: 'Key binding',
+            cell: ({ required_key_binding }) => <UntrustedText value={required_key_binding} />,
+          },
+        ]}
+      />
     </Section>
   );
 }

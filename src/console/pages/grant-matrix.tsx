@@ -1,5 +1,5 @@
 /** A table of clients and resources with the granted access. */
-import { Group, NativeSelect, Stack, Table, Text, TextInput } from '@mantine/core';
+import { Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
@@ -10,7 +10,7 @@ import { AsCommand } from '../parts/command';
 import { Loading } from '../parts/loading';
 import { Empty } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { TableFrame } from '../parts/table-frame';
+import { type Column, ItemTable } from '../parts/table-frame';
 import { UntrustedText } from '../parts/values';
 import { CreateClient, type DeclaredGrant, DeleteClient, EditClient, readGrants } from './client-forms';
 
@@ -58,52 +58,12 @@ export function GrantMatrix() {
       {data.clients.length === 0 ? (
         <Empty>There is no client yet. Create one, then grant it resources of routes.</Empty>
       ) : (
-        <TableFrame label="Grants">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th scope="col">Client</Table.Th>
-              <Table.Th scope="col">Subject</Table.Th>
-              {data.resources.map((resource) => (
-                <Table.Th key={resource} scope="col">
-                  <UntrustedText value={resource} />
-                </Table.Th>
-              ))}
-              {mayOperate && <Table.Th scope="col">Actions</Table.Th>}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {clients
-              .map((client) => [client, grantsOf(data, client)] as const)
-              .map(([client, grants]) => (
-                <Table.Tr key={client.client_id}>
-                  <Table.Th scope="row">
-                    <UntrustedText value={client.client_id} />
-                  </Table.Th>
-                  <Table.Td>
-                    <UntrustedText value={client.subject} />
-                  </Table.Td>
-                  {data.resources.map((resource) => (
-                    <Table.Td key={resource}>
-                      <GrantCell
-                        client={client}
-                        grants={data.isWhole ? grants : undefined}
-                        resource={resource}
-                        access={data.access.get(`${client.client_id} ${resource}`) ?? 'none'}
-                      />
-                    </Table.Td>
-                  ))}
-                  {mayOperate && (
-                    <Table.Td>
-                      <Group gap="xs" wrap="nowrap">
-                        <EditClient client={client} />
-                        <DeleteClient client={client} />
-                      </Group>
-                    </Table.Td>
-                  )}
-                </Table.Tr>
-              ))}
-          </Table.Tbody>
-        </TableFrame>
+        <ItemTable
+          label="Grants"
+          items={clients}
+          idOf={({ client_id }) => client_id}
+          columns={mayOperate ? [...columnsOf(data), ACTIONS] : columnsOf(data)}
+        />
       )}
       <AsCommand words={['get', 'grants', '--site', site_id]} />
       {mayOperate && data.isWhole && data.clients.length > 0 && (
@@ -116,6 +76,46 @@ export function GrantMatrix() {
     </Stack>
   );
 }
+
+/** A card shows the granted resources, and the others after More. */
+function columnsOf(matrix: Matrix): readonly Column<Schemas['Client']>[] {
+  const accessOf = ({ client_id }: Schemas['Client'], resource: string) =>
+    matrix.access.get(`${client_id} ${resource}`) ?? 'none';
+  return [
+    {
+      title: 'Client',
+      cell: ({ client_id }) => (
+        <Text size="sm" fw={600}>
+          <UntrustedText value={client_id} />
+        </Text>
+      ),
+    },
+    { title: 'Subject', isMinor: true, cell: ({ subject }) => <UntrustedText value={subject} /> },
+    ...matrix.resources.map((resource) => ({
+      title: resource,
+      isMinor: (client: Schemas['Client']) => accessOf(client, resource) === 'none',
+      cell: (client: Schemas['Client']) => (
+        <GrantCell
+          client={client}
+          grants={matrix.isWhole ? grantsOf(matrix, client) : undefined}
+          resource={resource}
+          access={accessOf(client, resource)}
+        />
+      ),
+    })),
+  ];
+}
+
+const ACTIONS: Column<Schemas['Client']> = {
+  title: 'Actions',
+  isMinor: true,
+  cell: (client) => (
+    <Group gap="xs" wrap="nowrap">
+      <EditClient client={client} />
+      <DeleteClient client={client} />
+    </Group>
+  ),
+};
 
 function grantsOf({ resources, access }: Matrix, { client_id }: Schemas['Client']): readonly DeclaredGrant[] {
   return resources.flatMap((resource) => {

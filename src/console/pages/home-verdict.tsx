@@ -9,14 +9,16 @@ import { Moment, UntrustedText } from '../parts/values';
 
 /** Of the list below; each needs a request. */
 const SITES = 25;
-/** Every change waits for a moment. */
-const CHANGES_WAIT_MS = 60_000;
+/** Every change waits for a moment, and targets are behind for one. */
+const LASTING_MS = 60_000;
+
+export const firstSites = {
+  queryKey: ['sites', 'first'],
+  queryFn: () => bodyOf(api.GET('/v1/sites', { params: { query: { limit: SITES } } })),
+};
 
 export function Verdict() {
-  const { data: sites } = useQuery({
-    queryKey: ['sites', 'first'],
-    queryFn: () => bodyOf(api.GET('/v1/sites', { params: { query: { limit: SITES } } })),
-  });
+  const { data: sites } = useQuery(firstSites);
   const ids = sites?.items.map(({ site_id }) => site_id) ?? [];
   const overviews = useQueries({ queries: ids.map(overviewQuery) });
   if (ids.length === 0) return null;
@@ -71,6 +73,6 @@ export function Verdict() {
   );
 }
 
-function isLasting({ about, since }: Trouble): boolean {
-  return about !== 'Published' || Date.now() - Date.parse(since ?? '') > CHANGES_WAIT_MS;
+function isLasting({ since }: Trouble): boolean {
+  return since === undefined || Date.now() - Date.parse(since) > LASTING_MS;
 }

@@ -14,7 +14,7 @@ import { Steps } from '../parts/steps';
 import { type Trouble, troublesOf } from '../parts/troubles';
 import { Moment, UntrustedText } from '../parts/values';
 import { CreateSite } from './create-site';
-import { Verdict } from './home-verdict';
+import { firstSites, Verdict } from './home-verdict';
 
 /** Loaded separately, because the first page does not need them. */
 const Places = lazyRouteComponent(() => import('./places'));
@@ -27,8 +27,11 @@ const SITES = 25;
 
 export default function Home() {
   const mayCreate = useMayCreateSites();
+  const { data } = useQuery(firstSites);
+  // In an empty Control the first step has the button.
+  const hasSites = data !== undefined && data.items.length > 0;
   return (
-    <Page title="Home" question="Is anything wrong now?" actions={mayCreate && <CreateSite />}>
+    <Page title="Home" question="Is anything wrong now?" actions={mayCreate && hasSites && <CreateSite />}>
       <Verdict />
       <List<Schemas['Site']>
         name="sites"
@@ -47,7 +50,7 @@ export default function Home() {
             text: ({ site_id, display_name }) => `${site_id} ${display_name}`,
             cell: ({ site_id, display_name }) => (
               <>
-                <Anchor component={Link} to={pathOf(site_id, 'setup')}>
+                <Anchor component={Link} to={pathOf(site_id, 'setup')} size="sm">
                   {site_id}
                 </Anchor>
                 {display_name !== site_id && (
@@ -60,6 +63,7 @@ export default function Home() {
           },
           ...COLUMNS.map((column) => ({
             title: column.title,
+            isMinor: column.isMinor ?? false,
             cell: ({ site_id }: Schemas['Site']) => <OverviewCell siteId={site_id} column={column} />,
           })),
         ]}
@@ -92,16 +96,17 @@ export default function Home() {
 const COLUMNS: readonly {
   readonly title: Trouble['about'] | 'Fresh';
   readonly show: (overview: Overview) => ReactNode;
+  readonly isMinor?: boolean;
 }[] = [
   {
     title: 'Targets',
     show: ({ targets: { attached, current } }) => (attached === 0 ? 'none yet' : `${current} current`),
   },
-  { title: 'Sources', show: () => 'none waiting' },
+  { title: 'Sources', show: () => 'none waiting', isMinor: true },
   { title: 'Approvals', show: () => 'none' },
   { title: 'Keys', show: () => 'renewed in time' },
-  { title: 'Published', show: ({ published_at }) => <Moment at={published_at} /> },
-  { title: 'Fresh', show: ({ fresh_at }) => <Moment at={fresh_at} /> },
+  { title: 'Published', show: ({ published_at }) => <Moment at={published_at} />, isMinor: true },
+  { title: 'Fresh', show: ({ fresh_at }) => <Moment at={fresh_at} />, isMinor: true },
 ];
 
 interface OverviewCellProps {
@@ -134,7 +139,7 @@ interface AttentionProps {
 function Attention({ to, label, children }: AttentionProps) {
   return (
     <>
-      <Anchor component={Link} to={to} c="red" fw={600} size="sm">
+      <Anchor component={Link} to={to} c="yellow" fw={600} size="sm">
         <UntrustedText value={label} />
       </Anchor>
       {children !== undefined && (

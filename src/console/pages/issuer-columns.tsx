@@ -1,6 +1,6 @@
 /** Columns that the lists of brokers and of OAuth issuers share. */
 import { Stack } from '@mantine/core';
-import type { Column } from '../parts/list';
+import type { Column } from '../parts/table-frame';
 import { UntrustedText } from '../parts/values';
 
 interface Issuer {

@@ -1,5 +1,5 @@
 /** One derived key: its readiness, and what prevents it. */
-import { Table } from '@mantine/core';
+import { Group } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
@@ -10,9 +10,10 @@ import { PageLink, PolicyLink, SourceLink } from '../parts/named-link';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
-import { TableFrame, TableHead } from '../parts/table-frame';
+import { ItemTable } from '../parts/table-frame';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
-import { provenanceName } from './decide';
+import { Acknowledged, TargetsLink } from './acknowledged';
+import { capital, provenanceName } from './decide';
 import { Receipt } from './receipt';
 import { Revoke } from './revoke';
 
@@ -48,23 +49,25 @@ export default function Key() {
             ...(key.status === 'revoked'
               ? [
                   [
-                    'In effect at',
-                    <PageLink
-                      key="targets"
-                      page="targets"
-                      name="See which targets have the newest revision"
-                    />,
+                    'Revocation at targets',
+                    <div key="targets">
+                      <Acknowledged revision={key.revoked_in_revision} /> <TargetsLink />
+                    </div>,
                   ] as const,
                 ]
               : []),
             [
               'Enrollment',
-              <PageLink key="enrollment" page={`approvals/${key.enrollment_id}`} name={key.enrollment_id} />,
+              <Group key="enrollment" gap="xs">
+                <PageLink page={`approvals/${key.enrollment_id}`} name="Its proof and who decided" />
+                <Id value={key.enrollment_id} />
+              </Group>,
             ],
             ['Policy', <PolicyLink key="policy" id={key.policy_id} />],
             ['Source', <SourceLink key="source" id={key.source_id} />],
             ...Object.entries(key.provenance).map(
-              ([name, value]) => [provenanceName(name), <UntrustedText key={name} value={value} />] as const,
+              ([name, value]) =>
+                [capital(provenanceName(name)), <UntrustedText key={name} value={value} />] as const,
             ),
           ]}
         />
@@ -115,21 +118,20 @@ function Readiness({ keyId, siteId }: { readonly keyId: string; readonly siteId:
   return (
     <Section title="Is it ready?">
       {error && <Problem error={error} />}
-      <TableFrame label="Conditions" isLoading={data === undefined}>
-        <TableHead titles={['Condition', 'State', 'Waits for']} />
-        <Table.Tbody>
-          {data?.conditions.map(({ condition, state, satisfied, blocked_by }) => (
-            <Table.Tr key={condition}>
-              <Table.Td>{CONDITIONS[condition]}</Table.Td>
-              <Table.Td>
-                {satisfied ? '✓ ' : '✗ '}
-                {state.replaceAll('_', ' ')}
-              </Table.Td>
-              <Table.Td>{blocked_by === undefined ? '' : <UntrustedText value={blocked_by} />}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </TableFrame>
+      <ItemTable
+        label="Conditions"
+        isLoading={data === undefined}
+        items={data?.conditions ?? []}
+        idOf={({ condition }) => condition}
+        columns={[
+          { title: 'Condition', cell: ({ condition }) => CONDITIONS[condition] },
+          {
+            title: 'State',
+            cell: ({ satisfied, state }) => `${satisfied ? '✓' : '✗'} ${state.replaceAll('_', ' ')}`,
+          },
+          { title: 'Waits for', cell: ({ blocked_by }) => <UntrustedText value={blocked_by ?? ''} /> },
+        ]}
+      />
       <AsCommand words={['get', 'readiness', keyId]} />
     </Section>
   );

@@ -10,7 +10,7 @@ import { FilterText } from '../parts/filter';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { Moment, State, UntrustedText } from '../parts/values';
-import { Revoke } from './revoke';
+import { Revoke, Revoked } from './revoke';
 
 const STATUSES = ['active', 'revoked', 'expired'] as const;
 type Status = (typeof STATUSES)[number];
@@ -21,7 +21,9 @@ export default function Keys() {
   const status = STATUSES.find((known) => known === values.status);
   const { client, subject, fingerprint } = values;
   const [selected, setSelected] = useState<readonly Schemas['DerivedKey'][]>([]);
+  const [revoked, setRevoked] = useState<readonly Schemas['DerivedKey'][]>([]);
   const mayRevoke = useMay('operate');
+  const active = selected.filter(({ status: state }) => state === 'active');
   return (
     <Page
       title="Keys"
@@ -30,12 +32,16 @@ export default function Keys() {
         mayRevoke &&
         selected.length > 0 && (
           <Revoke
-            keys={selected.filter(({ status: state }) => state === 'active')}
-            onDone={() => setSelected([])}
+            keys={active}
+            onDone={() => {
+              setRevoked(active);
+              setSelected([]);
+            }}
           />
         )
       }
     >
+      {revoked.length > 0 && <Revoked keys={revoked} onClose={() => setRevoked([])} />}
       <List<Schemas['DerivedKey']>
         name="keys"
         queryKey={['site', site_id, 'keys', { status, client, subject, fingerprint }]}
@@ -85,10 +91,13 @@ export default function Keys() {
         columns={[
           {
             title: 'Key',
-            text: ({ key_id }) => key_id,
-            cell: ({ key_id }) => (
+            text: ({ key_id, verified_subject }) => `${verified_subject} ${key_id}`,
+            cell: ({ key_id, verified_subject }) => (
               <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/keys/${key_id}`} size="sm">
-                {key_id}
+                <UntrustedText value={verified_subject} />{' '}
+                <Text span size="xs" c="dimmed" display="block">
+                  {key_id}
+                </Text>
               </Anchor>
             ),
           },
@@ -103,17 +112,13 @@ export default function Keys() {
             cell: ({ client_id }) => <UntrustedText value={client_id} />,
           },
           {
-            title: 'Subject',
-            text: ({ verified_subject }) => verified_subject,
-            cell: ({ verified_subject }) => <UntrustedText value={verified_subject} />,
-          },
-          {
             title: 'Expires',
             text: ({ expires_at }) => expires_at,
             cell: ({ expires_at }) => <Moment at={expires_at} />,
           },
           {
             title: 'Last used',
+            isMinor: true,
             text: ({ last_used_at: at }) => at ?? '',
             cell: ({ last_used_at: at }) =>
               at === undefined ? (

@@ -3,8 +3,9 @@ import { Group, Stack, Text } from '@mantine/core';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
-import { type Column, List, PAGE_ITEMS } from '../parts/list';
+import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
+import type { Column } from '../parts/table-frame';
 import { duration, Moment, UntrustedText } from '../parts/values';
 import { issuerColumn, stateColumn } from './issuer-columns';
 import {

@@ -1,5 +1,4 @@
 /** Environments and their fleets, to which sites belong. */
-import { Table } from '@mantine/core';
 import { api, bodyOf, versionedBodyOf } from '../api/client';
 import { may, type Place } from '../api/permissions';
 import { usePlaces } from '../api/places';
@@ -9,7 +8,7 @@ import { Loading } from '../parts/loading';
 import { Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Rename } from '../parts/rename';
-import { TableFrame, TableHead } from '../parts/table-frame';
+import { ItemTable } from '../parts/table-frame';
 import { UntrustedText } from '../parts/values';
 
 export default function Places() {
@@ -20,36 +19,32 @@ export default function Places() {
   const rows = data.environments.flatMap(({ environment_id, name: environment }) => [
     {
       key: environment_id,
-      names: [environment, ''],
+      environment,
+      fleet: '',
       rename: administers({ environment_id }) && <RenameEnvironment id={environment_id} />,
     },
     ...data.fleets
       .filter((fleet) => fleet.environment_id === environment_id)
       .map(({ fleet_id, name }) => ({
         key: fleet_id,
-        names: [environment, name],
+        environment,
+        fleet: name,
         rename: administers({ environment_id, fleet_id }) && <RenameFleet id={fleet_id} />,
       })),
   ]);
   if (rows.length === 0) return null;
   return (
     <Section title="Environments and fleets">
-      <TableFrame label="Environments and fleets">
-        <TableHead titles={['Environment', 'Fleet', 'Actions']} />
-        <Table.Tbody>
-          {rows.map(({ key, names: [environment = '', fleet = ''], rename }) => (
-            <Table.Tr key={key}>
-              <Table.Td>
-                <UntrustedText value={environment} />
-              </Table.Td>
-              <Table.Td>
-                <UntrustedText value={fleet} />
-              </Table.Td>
-              <Table.Td>{rename}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </TableFrame>
+      <ItemTable
+        label="Environments and fleets"
+        items={rows}
+        idOf={({ key }) => key}
+        columns={[
+          { title: 'Environment', cell: ({ environment }) => <UntrustedText value={environment} /> },
+          { title: 'Fleet', cell: ({ fleet }) => <UntrustedText value={fleet} /> },
+          { title: 'Actions', cell: ({ rename }) => rename },
+        ]}
+      />
       <AsCommand
         words={[
           ['get', 'environments'],

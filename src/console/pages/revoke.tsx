@@ -1,10 +1,13 @@
 /** Revokes one or more keys. After a failure it goes on with those that are left. */
-import { Checkbox, List, Stack, Text } from '@mantine/core';
+import { Alert, Checkbox, List, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay } from '../api/session';
 import { Action } from '../parts/action';
+import { PageLink } from '../parts/named-link';
 import { Moment, UntrustedText } from '../parts/values';
+import { Acknowledged, TargetsLink } from './acknowledged';
 
 interface RevokeProps {
   readonly keys: readonly Schemas['DerivedKey'][];
@@ -65,4 +68,42 @@ export function Revoke({ keys, onDone }: RevokeProps) {
       {...(onDone === undefined ? {} : { onDone })}
     />
   );
+}
+
+interface RevokedProps {
+  readonly keys: readonly Schemas['DerivedKey'][];
+  readonly onClose: () => void;
+}
+
+/** What became of keys that were revoked together. */
+export function Revoked({ keys, onClose }: RevokedProps) {
+  return (
+    <Alert
+      color="green"
+      role="status"
+      title={`Revoked: ${keys.length}`}
+      withCloseButton
+      closeButtonLabel="Close"
+      onClose={onClose}
+    >
+      <List size="sm">
+        {keys.map((key) => (
+          <List.Item key={key.key_id}>
+            <PageLink page={`keys/${key.key_id}`} name={key.verified_subject} />: <InEffect {...key} />
+          </List.Item>
+        ))}
+      </List>
+      <TargetsLink />
+    </Alert>
+  );
+}
+
+function InEffect({ key_id, site_id }: Schemas['DerivedKey']) {
+  const { data } = useQuery({
+    queryKey: ['site', site_id, 'key', key_id],
+    queryFn: () => bodyOf(api.GET('/v1/derived-keys/{key_id}', { params: { path: { key_id } } })),
+    // Until the revocation is published.
+    refetchInterval: ({ state }) => (state.data?.revoked_in_revision === undefined ? 2_000 : false),
+  });
+  return <Acknowledged revision={data?.revoked_in_revision} />;
 }

@@ -37,6 +37,7 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
   return (
     <Action
       label={label}
+      isPrimary
       command={declaredRoute({ route_id: id, ...siteFileMembers(draft), allowed_sources })}
       confirm={{
         asksReason: true,

@@ -4,9 +4,10 @@ import { Link } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
-import { type Column, List, PAGE_ITEMS } from '../parts/list';
+import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
 import { formatsText } from '../parts/proof-formats';
+import type { Column } from '../parts/table-frame';
 import { duration, Moment, State, UntrustedText } from '../parts/values';
 import { CreateRoute, DeleteRoute, EditRoute } from './route-forms';
 import { EditSourceRules } from './route-rules';
@@ -36,11 +37,13 @@ const COLUMNS: readonly Column<Route>[] = [
   },
   {
     title: 'Resource',
+    isMinor: true,
     text: ({ route_id, definition }) => definition.resource ?? route_id,
     cell: ({ route_id, definition }) => <UntrustedText value={definition.resource ?? route_id} />,
   },
   {
     title: 'Freshness',
+    isMinor: true,
     text: ({ definition }) => definition.freshness_class,
     cell: ({ definition: { freshness_class, max_staleness_seconds } }) =>
       max_staleness_seconds === undefined
@@ -72,6 +75,7 @@ const COLUMNS: readonly Column<Route>[] = [
 
 const ACTIONS: Column<Route> = {
   title: 'Actions',
+  isMinor: true,
   cell: (route) => (
     <Group gap="xs" wrap="nowrap">
       <EditRoute {...route} />

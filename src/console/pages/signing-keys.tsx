@@ -1,5 +1,5 @@
 /** The keys with which Control signs a site's bundles and statements, and the floor of its revisions. */
-import { Group, NumberInput, Select, Table } from '@mantine/core';
+import { Group, NumberInput, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
@@ -9,42 +9,53 @@ import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { TableFrame, TableHead } from '../parts/table-frame';
+import { type Column, ItemTable } from '../parts/table-frame';
 import { Id, Moment, State } from '../parts/values';
 import { signingKeysQuery } from '../parts/verifier-start';
 
 type SigningKey = Schemas['SigningKey'];
 
+const SIGNS: { readonly [P in SigningKey['purpose']]: string } = {
+  bundle: 'bundles',
+  freshness: 'freshness statements',
+  receipt: 'revocation receipts',
+};
+
+const COLUMNS: readonly Column<SigningKey>[] = [
+  { title: 'Signs', cell: ({ purpose }) => SIGNS[purpose] },
+  { title: 'State', cell: ({ state }) => <State value={state} /> },
+  {
+    title: 'Key and thumbprint',
+    cell: ({ signing_key_id, thumbprint }) => (
+      <>
+        <Id value={signing_key_id} />
+        <Id value={thumbprint} />
+      </>
+    ),
+  },
+  { title: 'Created', cell: ({ created_at }) => <Moment at={created_at} /> },
+  { title: 'Stops signing', cell: ({ retire_at }) => retire_at !== undefined && <Moment at={retire_at} /> },
+];
+
+const ACTIONS: Column<SigningKey> = {
+  title: 'Actions',
+  cell: (key) => key.state === 'retiring' && <Retire {...key} />,
+};
+
 export function SigningKeys() {
   const { site_id } = useSite();
   const mayAdminister = useMay('administer');
   const { data, error } = useQuery(signingKeysQuery(site_id));
-  const titles = ['Key and thumbprint', 'Purpose', 'State', 'Created', 'Stops signing'];
   return (
     <Section title="Signing keys">
       {error && <Problem error={error} />}
-      <TableFrame label="Signing keys" isLoading={data === undefined}>
-        <TableHead titles={[...titles, ...(mayAdminister ? ['Actions'] : [])]} />
-        <Table.Tbody>
-          {data?.items.map((key) => (
-            <Table.Tr key={key.signing_key_id}>
-              <Table.Td>
-                <Id value={key.signing_key_id} />
-                <Id value={key.thumbprint} />
-              </Table.Td>
-              <Table.Td>{key.purpose}</Table.Td>
-              <Table.Td>
-                <State value={key.state} />
-              </Table.Td>
-              <Table.Td>
-                <Moment at={key.created_at} />
-              </Table.Td>
-              <Table.Td>{key.retire_at !== undefined && <Moment at={key.retire_at} />}</Table.Td>
-              {mayAdminister && <Table.Td>{key.state === 'retiring' && <Retire {...key} />}</Table.Td>}
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </TableFrame>
+      <ItemTable
+        label="Signing keys"
+        isLoading={data === undefined}
+        items={data?.items ?? []}
+        idOf={({ signing_key_id }) => signing_key_id}
+        columns={mayAdminister ? [...COLUMNS, ACTIONS] : COLUMNS}
+      />
       <Group>
         <AsCommand words={['signing-keys', '--site', site_id, '--out-dir', 'pins']} />
         {mayAdminister && <Rotate />}

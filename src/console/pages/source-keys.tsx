@@ -1,5 +1,5 @@
 /** The issuer's keys that Control holds for a source, and whether it can still refresh them. */
-import { Alert, Code, Table, Text } from '@mantine/core';
+import { Alert, Code, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
@@ -7,7 +7,7 @@ import { AsCommand } from '../parts/command';
 import { Loading } from '../parts/loading';
 import { Empty, Facts, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { TableFrame, TableHead } from '../parts/table-frame';
+import { ItemTable } from '../parts/table-frame';
 import { Id, Moment, UntrustedText } from '../parts/values';
 
 type Keys = Schemas['SourceKeys'];
@@ -87,22 +87,18 @@ function KeySet({
 
 function KeyTable({ keys }: { readonly keys: Keys['keys'] }) {
   return (
-    <TableFrame label="Keys of the issuer">
-      <TableHead titles={['Key', 'Algorithms', 'Thumbprint', 'Revision']} />
-      <Table.Tbody>
-        {keys.map(({ revision, kid, algorithms, thumbprint }) => (
-          <Table.Tr key={`${revision} ${thumbprint} ${kid} ${algorithms.join()}`}>
-            <Table.Td>
-              <UntrustedText value={kid} />
-            </Table.Td>
-            <Table.Td>{algorithms.join(', ')}</Table.Td>
-            <Table.Td>
-              <Id value={thumbprint} />
-            </Table.Td>
-            <Table.Td>{revision}</Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </TableFrame>
+    <ItemTable
+      label="Keys of the issuer"
+      items={keys}
+      idOf={({ revision, kid, algorithms, thumbprint }) =>
+        `${revision} ${thumbprint} ${kid} ${algorithms.join()}`
+      }
+      columns={[
+        { title: 'Key', cell: ({ kid }) => <UntrustedText value={kid} /> },
+        { title: 'Algorithms', cell: ({ algorithms }) => algorithms.join(', ') },
+        { title: 'Thumbprint', cell: ({ thumbprint }) => <Id value={thumbprint} /> },
+        { title: 'Revision', cell: ({ revision }) => revision },
+      ]}
+    />
   );
 }

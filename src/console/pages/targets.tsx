@@ -1,5 +1,5 @@
 /** The verifiers of a site, and the revision that each has loaded. */
-import { Group, List, Stack, Table, Text } from '@mantine/core';
+import { Group, List, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
@@ -11,8 +11,9 @@ import { Loading } from '../parts/loading';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Rename } from '../parts/rename';
-import { TableFrame, TableHead } from '../parts/table-frame';
+import { type Column, ItemTable } from '../parts/table-frame';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
+import { propagationQuery } from './acknowledged';
 import { CreateTarget, TargetToken } from './create-target';
 import { RaiseFloor, SigningKeys } from './signing-keys';
 import { TargetDecisions } from './target-decisions';
@@ -23,11 +24,7 @@ export default function Targets() {
   const { site_id } = useSite();
   const mayAdminister = useMay('administer');
   const [shown, setShown] = useState<Schemas['TargetWithToken']>();
-  const { data, error } = useQuery({
-    queryKey: ['site', site_id, 'propagation'],
-    queryFn: () => bodyOf(api.GET('/v1/sites/{site_id}/propagation', { params: { path: { site_id } } })),
-    refetchInterval: 5_000,
-  });
+  const { data, error } = useQuery(propagationQuery(site_id));
   if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   return (
     <Page
@@ -104,52 +101,70 @@ interface MatrixProps {
 
 function Matrix({ targets, replayStores, onToken }: MatrixProps) {
   const mayAdminister = useMay('administer');
-  const titles = ['Target', 'State', 'Revision', 'Last acknowledgement', 'Last poll'];
+  const actions: Column<Target> = {
+    title: 'Actions',
+    isMinor: true,
+    cell: (target) => (
+      <Group gap="xs">
+        <RotateToken target={target} onToken={onToken} />
+        <RenameTarget {...target} />
+        <Detach target={target} />
+      </Group>
+    ),
+  };
   return (
-    <TableFrame label="Targets">
-      <TableHead titles={[...titles, ...(mayAdminister ? ['Actions'] : [])]} />
-      <Table.Tbody>
-        {targets.map((target) => (
-          <Table.Tr key={target.target_id}>
-            <Table.Td>
-              <UntrustedText value={target.name} />
-              <Id value={target.target_id} />
-            </Table.Td>
-            <Table.Td>
+    <ItemTable
+      label="Targets"
+      items={targets}
+      idOf={({ target_id }) => target_id}
+      columns={[
+        {
+          title: 'Target',
+          cell: ({ name, target_id }) => (
+            <>
+              <UntrustedText value={name} />
+              <Id value={target_id} />
+            </>
+          ),
+        },
+        {
+          title: 'State',
+          cell: (target) => (
+            <>
               <State value={target.state} />
               <Text size="sm">{EXPLANATION[target.state]}</Text>
               <Refused target={target} />
               <Enforced target={target} />
               <Instances target={target} areAllShown={replayStores > 1} />
-            </Table.Td>
-            <Table.Td>
+            </>
+          ),
+        },
+        {
+          title: 'Revision',
+          cell: (target) => (
+            <>
               {target.ahead_revision ?? target.acked_revision ?? 'none'}
               <Behind target={target} />
-            </Table.Td>
-            <Table.Td>
-              <Moment at={target.acked_at} />
-            </Table.Td>
-            <Table.Td>
-              <Moment at={target.last_seen_at} />
-              {target.silent && (
+            </>
+          ),
+        },
+        { title: 'Last acknowledgement', isMinor: true, cell: ({ acked_at }) => <Moment at={acked_at} /> },
+        {
+          title: 'Last poll',
+          cell: ({ last_seen_at, silent }) => (
+            <>
+              <Moment at={last_seen_at} />
+              {silent && (
                 <Text size="sm" c="red">
                   does not poll
                 </Text>
               )}
-            </Table.Td>
-            {mayAdminister && (
-              <Table.Td>
-                <Group gap="xs">
-                  <RotateToken target={target} onToken={onToken} />
-                  <RenameTarget {...target} />
-                  <Detach target={target} />
-                </Group>
-              </Table.Td>
-            )}
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </TableFrame>
+            </>
+          ),
+        },
+        ...(mayAdminister ? [actions] : []),
+      ]}
+    />
   );
 }
 

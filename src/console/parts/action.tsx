@@ -6,11 +6,14 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react';
 import { AsCommand, type Command, withReason } from './command';
 import { FormError } from './fields';
 import { Problem } from './problem';
 import { UntrustedText } from './values';
+
+/** False around actions that are not what the page is for now. */
+export const MayBePrimary = createContext(true);
 
 /** The reason for a change, as Control accepts it; empty if there is none. */
 export interface Because {
@@ -70,6 +73,7 @@ export function Action({
   isPrimary = false,
   confirm,
 }: ActionProps & (Asking | AtOnce)) {
+  const mayBePrimary = useContext(MayBePrimary);
   const button = useRef<HTMLButtonElement>(null);
   const [opened, { open, close }] = useDisclosure(false, { onOpen: () => setWasOpened(true) });
   const [wasOpened, setWasOpened] = useState(false);
@@ -90,7 +94,7 @@ export function Action({
       <Button
         ref={button}
         size="compact-sm"
-        variant={isPrimary ? 'filled' : 'default'}
+        variant={isPrimary && mayBePrimary ? 'filled' : 'default'}
         loading={atOnce.isPending || loading.isPending}
         disabled={isDisabled === true}
         onClick={start}

@@ -119,7 +119,12 @@ export function CopyText({ text, label = 'Copy' }: { readonly text: string; read
   return (
     <Group gap="xs" align="flex-start" wrap="nowrap" className="copy-text">
       <Code block tabIndex={0} className="grow">
-        {text}
+        {text.split(/(\s+)/).map((word, place) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the words of one text have no other identity
+          <span key={place} className={word.includes('-') ? 'word' : undefined}>
+            {word}
+          </span>
+        ))}
       </Code>
       <CopyButton value={text}>
         {({ copied, copy }) => (

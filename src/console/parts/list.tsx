@@ -18,16 +18,9 @@ import { type ReactNode, useState } from 'react';
 import { useUrlState } from '../api/url-state';
 import { Loading } from './loading';
 import { Problem } from './problem';
-import { TableFrame } from './table-frame';
+import { type Column, ItemRow, TableFrame } from './table-frame';
 
 export const PAGE_ITEMS = 100;
-
-export interface Column<T> {
-  readonly title: string;
-  readonly cell: (item: T) => ReactNode;
-  /** The value for sorting and searching; without it the column supports neither. */
-  readonly text?: (item: T) => string;
-}
 
 interface Page<T> {
   readonly items: readonly T[];
@@ -89,7 +82,7 @@ export function List<T>(props: ListProps<T>) {
   const head = (searchField?: ReactNode, order?: ReactNode) => (
     <Group gap="sm" align="flex-end" className="list-head">
       {searchField}
-      {(filters !== undefined || order !== undefined) && (
+      {(filters !== undefined || Boolean(order)) && (
         <Button
           variant="default"
           className="fold"
@@ -161,18 +154,18 @@ export function List<T>(props: ListProps<T>) {
             </Table.Thead>
             <Table.Tbody>
               {items.map((item) => (
-                <Table.Tr key={idOf(item)}>
-                  {selection && (
-                    <Table.Td className="selects">
-                      <SelectOne item={item} idOf={idOf} selection={selection} />
-                    </Table.Td>
-                  )}
-                  {columns.map(({ title, cell }) => (
-                    <Table.Td key={title} data-title={title}>
-                      <div>{cell(item)}</div>
-                    </Table.Td>
-                  ))}
-                </Table.Tr>
+                <ItemRow
+                  key={idOf(item)}
+                  item={item}
+                  columns={columns}
+                  selects={
+                    selection && (
+                      <Table.Td className="selects">
+                        <SelectOne item={item} idOf={idOf} selection={selection} />
+                      </Table.Td>
+                    )
+                  }
+                />
               ))}
             </Table.Tbody>
           </TableFrame>

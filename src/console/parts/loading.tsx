@@ -3,5 +3,5 @@ import { Skeleton } from '@mantine/core';
 
 /** @param height of that place, in pixels */
 export function Loading({ height }: { readonly height: number }) {
-  return <Skeleton height={height} role="progressbar" aria-label="Loading" />;
+  return <Skeleton height={height} className="loading" role="progressbar" aria-label="Loading" />;
 }

@@ -72,7 +72,7 @@ export function Facts({ rows }: { readonly rows: readonly (readonly [name: strin
 export function Empty({ children }: { readonly children: ReactNode }) {
   return (
     <Card withBorder p="xl">
-      <Text component="div" ta="center" c="dimmed">
+      <Text component="div" size="sm" ta="center" c="dimmed">
         {children}
       </Text>
     </Card>

@@ -1,6 +1,7 @@
-/** Steps in order, each done and folded, next, blocked, or later. */
+/** Steps in order, each done and folded, or later, except one: the next one, or blocked. Its action alone is filled. */
 import { Badge, Card, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { MayBePrimary } from './action';
 
 export interface Step {
   readonly title: string;
@@ -42,7 +43,7 @@ interface StepCardProps {
 }
 
 function StepCard({ step: { title, isDone, blockedBy, text, todo, always }, number, isNext }: StepCardProps) {
-  const state = isDone ? 'done' : blockedBy !== undefined ? 'blocked' : isNext ? 'next' : 'later';
+  const state = isDone ? 'done' : !isNext ? 'later' : blockedBy === undefined ? 'next' : 'blocked';
   const { color, label } = LOOKS[state];
   const head = (
     <Group justify="space-between" wrap="nowrap" flex={1}>
@@ -55,32 +56,34 @@ function StepCard({ step: { title, isDone, blockedBy, text, todo, always }, numb
     </Group>
   );
   return (
-    <Card withBorder padding={isDone ? 'xs' : 'md'}>
-      <Stack gap="xs">
-        {isDone ? (
-          <details>
-            <summary>{head}</summary>
-            <Text component="div" size="sm" mt="xs">
-              {text}
-            </Text>
-          </details>
-        ) : (
-          <>
-            {head}
-            <Text component="div" size="sm">
-              {text}
-            </Text>
-            {blockedBy !== undefined && (
-              <Text component="div" size="sm" c="red">
-                {blockedBy}
+    <MayBePrimary value={isNext}>
+      <Card withBorder padding={isDone ? 'xs' : 'md'}>
+        <Stack gap="xs">
+          {isDone ? (
+            <details>
+              <summary>{head}</summary>
+              <Text component="div" size="sm" mt="xs">
+                {text}
               </Text>
-            )}
-            {todo}
-          </>
-        )}
-        {/* At the same place in each state, so that its open dialogue stays when the step is done. */}
-        {always !== undefined && <div className="always">{always}</div>}
-      </Stack>
-    </Card>
+            </details>
+          ) : (
+            <>
+              {head}
+              <Text component="div" size="sm">
+                {text}
+              </Text>
+              {isNext && blockedBy !== undefined && (
+                <Text component="div" size="sm" c="red">
+                  {blockedBy}
+                </Text>
+              )}
+              {todo}
+            </>
+          )}
+          {/* At the same place in each state, so that its open dialogue stays when the step is done. */}
+          {always !== undefined && <div className="always">{always}</div>}
+        </Stack>
+      </Card>
+    </MayBePrimary>
   );
 }

@@ -1,6 +1,10 @@
-/** A table that scrolls sideways in its own frame, also by keyboard, and says so. */
-import { Table, Text } from '@mantine/core';
+/**
+ * A table that scrolls sideways in its own frame, also by keyboard, and says so; and its rows, which are cards on a
+ * narrow screen.
+ */
+import { Button, Table, Text } from '@mantine/core';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { visible } from '../api/visible';
 
 interface TableFrameProps {
   /** What the table shows, for screen readers. */
@@ -59,10 +63,83 @@ export function TableHead({ titles }: { readonly titles: readonly string[] }) {
       <Table.Tr>
         {titles.map((title) => (
           <Table.Th key={title} scope="col">
-            {title}
+            {visible(title)}
           </Table.Th>
         ))}
       </Table.Tr>
     </Table.Thead>
+  );
+}
+
+export interface Column<T> {
+  readonly title: string;
+  readonly cell: (item: T) => ReactNode;
+  /** The value for sorting and searching; without it the column supports neither. */
+  readonly text?: (item: T) => string;
+  /** Whether a card shows it only after More. Default: from the fifth column on, if no column of the table says. */
+  readonly isMinor?: boolean | ((item: T) => boolean);
+}
+
+const TELLING = 4;
+
+interface ItemRowProps<T> {
+  readonly item: T;
+  readonly columns: readonly Column<T>[];
+  /** Its first cell, for selecting it. */
+  readonly selects?: ReactNode;
+}
+
+export function ItemRow<T>({ item, columns, selects }: ItemRowProps<T>) {
+  const [isOpened, setOpened] = useState(false);
+  const isSaid = columns.some(({ isMinor }) => isMinor !== undefined);
+  const cells = columns.map(({ title, cell, isMinor = false }, place) => ({
+    title,
+    shown: cell(item),
+    isMinor: isSaid ? (typeof isMinor === 'function' ? isMinor(item) : isMinor) : place >= TELLING,
+  }));
+  return (
+    <Table.Tr data-opened={isOpened}>
+      {selects}
+      {cells.map(({ title, shown, isMinor }) => (
+        <Table.Td key={title} data-title={visible(title)} data-minor={isMinor}>
+          <div>{shown}</div>
+        </Table.Td>
+      ))}
+      {cells.some(({ isMinor }) => isMinor) && (
+        <Table.Td className="more">
+          <Button
+            variant="subtle"
+            color="gray"
+            size="compact-xs"
+            aria-expanded={isOpened}
+            onClick={() => setOpened(!isOpened)}
+          >
+            {isOpened ? 'Less' : 'More'}
+          </Button>
+        </Table.Td>
+      )}
+    </Table.Tr>
+  );
+}
+
+interface ItemTableProps<T> {
+  readonly label: string;
+  readonly isLoading?: boolean;
+  readonly items: readonly T[];
+  readonly idOf: (item: T) => string;
+  readonly columns: readonly Column<T>[];
+}
+
+/** A table of everything that there is, without pages, filters and order. */
+export function ItemTable<T>({ label, isLoading = false, items, idOf, columns }: ItemTableProps<T>) {
+  return (
+    <TableFrame label={label} isLoading={isLoading} hasCards>
+      <TableHead titles={columns.map(({ title }) => title)} />
+      <Table.Tbody>
+        {items.map((item) => (
+          <ItemRow key={idOf(item)} item={item} columns={columns} />
+        ))}
+      </Table.Tbody>
+    </TableFrame>
   );
 }

@@ -149,12 +149,15 @@ export function UntrustedText({ value }: { readonly value: string }) {
         // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no other identity
         <Fragment key={place}>
           {place > 0 && <wbr />}
-          {part}
+          {WHOLE.test(part) ? <span className="whole">{part}</span> : part}
         </Fragment>
       ))}
     </bdi>
   );
 }
 
+/** A word that fits on a line of a telephone; a browser would break it behind its hyphens. */
+const WHOLE = /^(?=\S*-)\S{1,30}$/;
+
 /** Behind these a long name may go on in the next line. */
-const WRAP_POINT = /(?<=[/:.@=])(?=[^/:.@=])/;
+const WRAP_POINT = /(?<=[/:.@=|])(?=[^/:.@=|])/;

@@ -1,6 +1,13 @@
 /** Routes of the console, created from the page table. */
 import { Anchor, Text } from '@mantine/core';
-import { createRootRoute, createRoute, createRouter, Link, lazyRouteComponent } from '@tanstack/react-router';
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  Link,
+  lazyRouteComponent,
+  redirect,
+} from '@tanstack/react-router';
 import { parseSearch, stringifySearch } from '../api/url-state';
 import { Page } from '../parts/page';
 import { Problem } from '../parts/problem';
@@ -22,6 +29,20 @@ function routeOf(prefix: string, { path, load }: PageEntry) {
   });
 }
 
+/** Bookmarks of a page's former address. */
+const formerExplain = createRoute({
+  getParentRoute: () => root,
+  path: '/sites/$siteId/try-request',
+  beforeLoad: ({ params: { siteId }, search }) => {
+    // The router's types know the search only of an address that is a literal.
+    throw redirect({
+      to: `/sites/${encodeURIComponent(siteId)}/explain`,
+      search: search as never,
+      replace: true,
+    });
+  },
+});
+
 export const router = createRouter({
   basepath: new URL(document.baseURI).pathname,
   parseSearch,
@@ -29,6 +50,7 @@ export const router = createRouter({
   routeTree: root.addChildren([
     ...INSTALLATION_PAGES.map((page) => routeOf('', page)),
     ...[...SITE_PAGES, ...SITE_DETAIL_PAGES].map((page) => routeOf('/sites/$siteId', page)),
+    formerExplain,
   ]),
 });
 

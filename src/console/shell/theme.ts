@@ -4,13 +4,21 @@
  */
 import { type CSSVariablesResolver, createTheme } from '@mantine/core';
 
+const MOTION_MS = 150;
+
 export const theme = createTheme({
   fontFamily: 'system-ui, sans-serif',
   autoContrast: true,
   primaryShade: { light: 8, dark: 9 },
   respectReducedMotion: true,
   components: {
-    Modal: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
+    Burger: { defaultProps: { transitionDuration: MOTION_MS } },
+    Modal: {
+      defaultProps: {
+        closeButtonProps: { 'aria-label': 'Close' },
+        transitionProps: { duration: MOTION_MS },
+      },
+    },
     // A `header` in a dialogue would be a second banner of the page.
     ModalHeader: { defaultProps: { component: 'div' } },
   },
@@ -47,6 +55,7 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-dimmed': 'var(--mantine-color-dark-0)',
     '--mantine-color-anchor': 'var(--mantine-color-blue-3)',
     '--mantine-color-placeholder': 'var(--mantine-color-dark-0)',
+    '--mantine-color-disabled': 'var(--mantine-color-dark-5)',
     '--mantine-color-error': 'var(--mantine-color-red-3)',
     ...textShade('dark'),
   },
