@@ -22,6 +22,7 @@ export async function rejectSharedByRoutes(
   check: CheckOne,
 ): Promise<void> {
   if (!routes.some(({ definition }) => needsOneSite(definition))) return;
+  await tx.holdOrigins();
   const taken = new Set((await tx.hierarchy.otherSites(siteId)).flatMap((site) => site.origins));
   for (const { definition, route_id: routeId } of routes) {
     const shared = needsOneSite(definition)
@@ -41,6 +42,7 @@ export async function rejectSharedOrigins(
   siteId: string,
   origins: readonly string[],
 ): Promise<void> {
+  await tx.holdOrigins();
   const others = await tx.hierarchy.otherSites(siteId);
   const sharing = others.filter((other) => other.origins.some((origin) => origins.includes(origin)));
   for (const { id, origins: ofOther } of sharing) {

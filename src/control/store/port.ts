@@ -14,11 +14,11 @@ export type { Notice, Topic, Transaction } from './transaction.ts';
 
 /**
  * The lock of a mutation: one Auth Site with everything in it, or everything outside sites. `encrypting` is shared, and
- * excludes only `master_key`, which excludes everything outside sites.
+ * excludes only `master_key`, which excludes everything outside sites. `origins` excludes only itself: which origins each site has.
  */
 export type Lock =
   | { readonly kind: 'site'; readonly siteId: string }
-  | { readonly kind: 'installation' | 'encrypting' | 'master_key' };
+  | { readonly kind: 'installation' | 'encrypting' | 'master_key' | 'origins' };
 
 /** Result of a mutation and its audit rows. */
 export interface Mutated<T> {

@@ -113,6 +113,10 @@ function postgresEngine(
     reader: db,
     aside: [aside],
     async lock(tx, lock) {
+      if (lock.kind === 'origins') {
+        await sql`select pg_advisory_xact_lock(hashtextextended('proofgate origins', 0))`.execute(tx);
+        return true;
+      }
       const { rows } =
         lock.kind === 'site'
           ? // Not "for update", which would also block inserts of records that refer to the site.

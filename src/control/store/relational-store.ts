@@ -17,7 +17,7 @@ import {
   UnknownSiteError,
 } from './port.ts';
 import type { Database, Tables } from './repositories/tables.ts';
-import { openTransaction, type Transaction } from './transaction.ts';
+import { NO_LOCKS, openTransaction, type Transaction } from './transaction.ts';
 
 /** Database-specific operations. */
 export interface Engine {
@@ -165,9 +165,12 @@ export class RelationalStore implements ControlStore {
       throw new UnknownSiteError('there is no such site');
     }
     const held = new Set(lock?.kind === 'site' ? [lock.siteId] : []);
-    const tx = openTransaction(db, async (siteId) => {
-      if (!held.has(siteId)) await this.#engine.lock(db, { kind: 'site', siteId });
-      held.add(siteId);
+    const tx = openTransaction(db, {
+      holdSite: async (siteId) => {
+        if (!held.has(siteId)) await this.#engine.lock(db, { kind: 'site', siteId });
+        held.add(siteId);
+      },
+      holdOrigins: async () => void (await this.#engine.lock(db, { kind: 'origins' })),
     });
     const result = await work(tx);
     await tx.changes.flush();
@@ -276,7 +279,7 @@ export function snapshotsOf(db: Kysely<Tables>, faultOf: Engine['faultOf']): Sna
     async read(work) {
       try {
         const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
-        return await reading.execute((tx) => work(openTransaction(tx, async () => {})));
+        return await reading.execute((tx) => work(openTransaction(tx, NO_LOCKS)));
       } catch (error) {
         const fault = faultOf(error);
         throw fault === undefined ? error : errorOf(fault);

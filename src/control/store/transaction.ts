@@ -34,10 +34,20 @@ export interface Notice {
 /** A transaction's repositories, one for each kind of record. Do not use one after its transaction ends. */
 export type Transaction = Readonly<ReturnType<typeof openTransaction>>;
 
-/** @param holdSite waits for a site's lock, unless this transaction holds it already */
-export function openTransaction(db: Database, holdSite: (siteId: string) => Promise<void>) {
+/** Each waits for a lock, unless the transaction holds it already. */
+export interface HeldLocks {
+  holdSite(siteId: string): Promise<void>;
+  /** Until it ends, no other transaction that calls this sees or changes which origins sites have. */
+  holdOrigins(): Promise<void>;
+}
+
+/** For reads. */
+export const NO_LOCKS: HeldLocks = { holdSite: async () => {}, holdOrigins: async () => {} };
+
+export function openTransaction(db: Database, { holdOrigins, holdSite }: HeldLocks) {
   const notices: Notice[] = [];
   return {
+    holdOrigins,
     environments: new VersionedTable(db, 'environment'),
     fleets: new VersionedTable(db, 'fleet'),
     sites: new Sites(db, 'site'),

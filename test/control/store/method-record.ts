@@ -1,5 +1,5 @@
 import { Repository } from '../../../src/control/store/repositories/repository.ts';
-import { openTransaction } from '../../../src/control/store/transaction.ts';
+import { NO_LOCKS, openTransaction } from '../../../src/control/store/transaction.ts';
 
 /**
  * Records which methods of which repositories are called, and lists all methods. Queries are written once for two databases,
@@ -13,7 +13,7 @@ export class MethodRecord {
   constructor() {
     // Repositories use their database only in method calls, so none is needed here.
     const unused = {} as Parameters<typeof openTransaction>[0];
-    const { notices: _, notify: __, ...repositories } = openTransaction(unused, async () => {});
+    const { holdOrigins, notices, notify, ...repositories } = openTransaction(unused, NO_LOCKS);
     const known = Object.values(repositories).flatMap((repository) => {
       const { name } = repository.constructor;
       return prototypesOf(repository).flatMap((prototype) =>

@@ -9,7 +9,7 @@ import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { connectionOf } from '../../../src/control/store/postgres-connection.ts';
 import type { Tables } from '../../../src/control/store/repositories/tables.ts';
 import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
-import { openTransaction, type Transaction } from '../../../src/control/store/transaction.ts';
+import { NO_LOCKS, openTransaction, type Transaction } from '../../../src/control/store/transaction.ts';
 import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 import { NOW_MS } from './databases.ts';
 
@@ -36,7 +36,7 @@ export interface PlannedDatabase {
 function reader(kysely: Kysely<Tables>, statements: Statement[]): PlannedDatabase['read'] {
   return async (work) => {
     statements.length = 0;
-    const result = await kysely.transaction().execute((db) => work(openTransaction(db, async () => {})));
+    const result = await kysely.transaction().execute((db) => work(openTransaction(db, NO_LOCKS)));
     return { result, statements: statements.filter(({ sql }) => /^(?:select|with)/i.test(sql)) };
   };
 }

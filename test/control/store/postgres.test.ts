@@ -104,6 +104,24 @@ describe('several instances', () => {
     expect(order).toEqual(['other site', 'installation', 'held', 'same site']);
   });
 
+  it('look at the origins of sites one after the other', async () => {
+    const [one, two] = [await open(), await open()];
+    const [a, b] = [await addGround(one), await addGround(one)];
+    const order: string[] = [];
+    let second = Promise.resolve();
+    await mutateSite(one, a.siteId, async (tx) => {
+      await tx.holdOrigins();
+      second = mutateSite(two, b.siteId, async (other) => {
+        await other.holdOrigins();
+        order.push('second');
+      });
+      await waitUntil(async () => (await waiting()) === 1);
+      order.push('first');
+    });
+    await second;
+    expect(order).toEqual(['first', 'second']);
+  });
+
   async function waiting(): Promise<number> {
     const text = "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock'";
     const [row] = await server.query(url, text);
