@@ -46,9 +46,9 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
   'invalid_request_proof/passport_malformed':
     'send one passport, unchanged, and a SPIFFE ID in canonical form: compare docs/design/protocol.md, and look for a proxy that joins or rewrites Authorization',
   'invalid_request_proof/proof_missing':
-    'send X-Proofgate-Transcript and X-Proofgate-Signature, and let no proxy drop them',
+    "send X-Proofgate-Transcript and X-Proofgate-Signature, or a signature with the site's tag where the route accepts it, and let no proxy drop them",
   'invalid_request_proof/proof_malformed':
-    'compare the transcript with docs/design/protocol.md: order, spelling, base64url',
+    'compare a transcript with docs/design/protocol.md, an HTTP message signature with docs/operate/http-message-signatures.md: order, spelling, parameters, base64',
   'invalid_request_proof/proof_ambiguous':
     'send one proof: a transcript or a DPoP proof with its passport, or an HTTP message signature without a passport',
   'request_binding_mismatch/content-digest':
@@ -76,7 +76,7 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
   'invalid_request_proof/proof_key':
     'make the DPoP proof with the key that the passport was made for, and send its public key in the proof',
   'invalid_request_proof/proof_signature':
-    "the proof was signed by another key than the passport's, or the transcript was changed afterwards",
+    'another key signed, or another text: compare the transcript or the signature base with that of the client, byte by byte',
   'invalid_request_proof/dpop_nonce':
     'sign the request once more, with the nonce of DPoP-Nonce: a DPoP library does so by itself',
   'invalid_request_proof/proof_ttl': 'a proof lives 1 to 300 seconds',
