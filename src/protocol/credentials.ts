@@ -169,11 +169,14 @@ function readPassportHeader(
   return readPassport(header.value, knownPassport);
 }
 
+/** What may be a passport, the shortest of which has some 400 characters: a value of many short parts costs no parsing. */
+const PASSPORT_CANDIDATES = /(?<![\w.-])[\w.-]{256,}/g;
+
 /** Whether a value of `Authorization` holds a passport, whatever its scheme; with the scheme of passports, anything. */
 export function holdsPassport(authorization: string): boolean {
   return (
     hasPassportScheme(authorization) ||
-    authorization.split(/[^\w.-]+/).some((part) => parsePassport(part, '') !== undefined)
+    (authorization.match(PASSPORT_CANDIDATES) ?? []).some((part) => parsePassport(part, '') !== undefined)
   );
 }
 

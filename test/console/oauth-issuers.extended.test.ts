@@ -146,6 +146,22 @@ test('its tokens end, those of before now by default', async () => {
   await row().getByText('issued since').waitFor();
 });
 
+test('those that were ended before stay so, unless somebody says otherwise', async () => {
+  const end = () => row().getByRole('button', { name: 'End tokens' }).click();
+  const time = () => dialog().getByLabel('Tokens count from');
+  await end();
+  await time().fill('2999-01-01T00:00:00Z');
+  await saved('End all tokens issued before');
+  await row().locator('time[datetime^="2999"]').waitFor();
+  await end();
+  expect(await time().inputValue()).toBe('2999-01-01T00:00:00Z');
+  await time().fill('2026-01-01T00:00:00Z');
+  await dialog().getByText('This admits more').waitFor();
+  await dialog().getByText('tokens issued before 2999-01-01T00:00:00Z').waitFor();
+  await dialog().getByRole('button', { name: 'Cancel' }).click();
+  await dialog().waitFor({ state: 'detached' });
+});
+
 test('it is removed', async () => {
   await choose('Remove');
   await saved('Remove');

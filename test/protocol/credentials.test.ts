@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import {
   type Credentials,
   type HeaderLookup,
+  holdsPassport,
   type RequestHeaders,
   readCredentials,
 } from '../../src/protocol/credentials.ts';
@@ -10,7 +11,14 @@ import { type Denial, isDenial } from '../../src/protocol/reasons.ts';
 import { signTranscript } from '../../src/protocol/signing.ts';
 import { formatTranscript } from '../../src/protocol/transcript.ts';
 import type { PassportHeader } from '../../src/protocol/wire-names.ts';
-import { jwsOf, TEST_2, TRANSCRIPT, VALID_JWS } from '../support/protocol/fixtures.ts';
+import {
+  claimsDraft,
+  headerDraft,
+  jwsOf,
+  TEST_2,
+  TRANSCRIPT,
+  VALID_JWS,
+} from '../support/protocol/fixtures.ts';
 
 const PROOF = signTranscript(TRANSCRIPT, TEST_2);
 
@@ -265,5 +273,27 @@ describe('a passport that was parsed before', () => {
       sha256 === known?.sha256 ? known : undefined,
     );
     expect(isDenial(credentials) ? undefined : credentials.passport.sha256).toBe(passportSha256(changed));
+  });
+});
+
+describe('a passport in a value of Authorization', () => {
+  const { nbf, provenance, context, ...claims } = claimsDraft();
+  const shortest = jwsOf(
+    { ...headerDraft(), kid: 'k' },
+    {
+      ...claims,
+      ...{ iss: 'i', sub: 's', trust_domain: 't', aud: 'a', iat: 1, exp: 2, jti: 'j' },
+      key_binding: 'software',
+    },
+  );
+
+  it.each([
+    ['the shortest that there is', shortest],
+    ['a usual one', VALID_JWS],
+  ])('is found: %s', (_, jws) => {
+    expect(parsePassport(jws)).toBeDefined();
+    expect(holdsPassport(`Bearer ${jws}`)).toBe(true);
+    expect(holdsPassport(`Bearer a.b.c, DPoP ${jws}, x`)).toBe(true);
+    expect(holdsPassport(`Bearer x${jws}`)).toBe(false);
   });
 });

@@ -5,7 +5,7 @@ import { isReservedName } from '../../src/enforcement/answers/upstream-headers.t
 import { requestHeadersOf } from '../../src/process/http-proxy/raw-headers.ts';
 import { decodeBase64url } from '../../src/protocol/base64url.ts';
 import { parseContentDigest } from '../../src/protocol/content-digest.ts';
-import { type HeaderLookup, readCredentials } from '../../src/protocol/credentials.ts';
+import { type HeaderLookup, holdsPassport, readCredentials } from '../../src/protocol/credentials.ts';
 import { isIdentifier, isSignableHeaderName } from '../../src/protocol/identifiers.ts';
 import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
@@ -209,6 +209,7 @@ const inside = (repeated: string) => (length: number) => `a${repeated.repeat(len
 const READERS: readonly (readonly [string, (text: string) => unknown])[] = [
   ['a header', (value) => requestHeadersOf(['x-name', value]).lookup('x-name')],
   ['hasPassportScheme', hasPassportScheme],
+  ['holdsPassport', holdsPassport],
   ['isReservedName', (name) => isReservedName(`x${name}`)],
   ['parseInnerLists', (value) => parseInnerLists(`sig=("x" ${value})`)],
   ['parameters of parseInnerLists', (value) => parseInnerLists(`sig=("x");tag=${value}`)],
@@ -304,6 +305,17 @@ describe('costs what its length says, at 8 times the length', () => {
     const growth = ratio();
     expect(growth < MOST_GROWTH ? growth : ratio()).toBeLessThan(MOST_GROWTH);
   });
+
+  it.each(['a,', 'a.b.c,', 'e30.b.c,', 'e30.e30.AAAA '])(
+    'holdsPassport: as little as letters, for %j',
+    (part) => {
+      const text = (repeated: string) => (length: number) => repeated.repeat(length / repeated.length);
+      const costOf = (repeated: string) => cost(prepared(text(repeated), holdsPassport)(7_200));
+      const ratio = () => costOf(part) / costOf(`${'a'.repeat(199)},`);
+      const factor = ratio();
+      expect(factor < 8 ? factor : ratio()).toBeLessThan(8);
+    },
+  );
 
   it.each<[string, (length: number) => string]>([
     ['letters', (length) => `${'a'.repeat(length)}!`],

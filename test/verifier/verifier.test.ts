@@ -1,7 +1,9 @@
 /** What stands around the pipeline: replay, overload, the record, the one origin behind a proxy. */
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
+import { LiveKeyTable } from '../../src/bundle/compile/key-table.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
+import { required } from '../../src/verifier/decision/facts/evaluation.ts';
 import { replayIdentifier, subjectHash } from '../../src/verifier/replay/identifier.ts';
 import { CONSUMED, REPLAYED, type ReplayOutcome, UNAVAILABLE } from '../../src/verifier/replay/store.ts';
 import { type RecordingReplayStore, scriptedReplayStore } from '../support/fakes/replay-store.ts';
@@ -221,6 +223,21 @@ describe('a bundle that is swapped while the store is asked', () => {
     const decision: Decision = await waiting;
     expect(decision).toMatchObject({ kind: 'allowed', snapshot: { revision: 7, head: site.head } });
     expect(events.map(({ bundle_revision }) => bundle_revision)).toEqual([8, 7]);
+  });
+});
+
+describe('a delta that changes the client while the store is asked', () => {
+  it('does not take its name from the event', async () => {
+    const snapshot = await compileSite(siteContent(keys));
+    const table = snapshot.keys;
+    if (!(table instanceof LiveKeyTable)) throw new Error('a table that deltas do not change');
+    const { answer, store } = pendingStore();
+    const { events, verifier } = create({ snapshot, store });
+    const waiting = verifier.check(signed().facts);
+    table.putClient({ ...required(table.client('billing')), grants: new Map() });
+    answer(CONSUMED);
+    expect(outcomeOf(await waiting)).toBe('allowed');
+    expect(events).toMatchObject([{ outcome: 'allowed', client_id: 'billing' }]);
   });
 });
 

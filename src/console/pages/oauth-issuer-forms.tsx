@@ -5,7 +5,7 @@ import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { Action, type Because } from '../parts/action';
 import type { Command } from '../parts/command';
-import { EditForm } from '../parts/edit';
+import { AdmitsMore, EditForm } from '../parts/edit';
 import { bodyOfValues, type Field, Fields, type Values } from '../parts/fields';
 import { UntrustedText } from '../parts/values';
 
@@ -217,7 +217,14 @@ function admittedBy(now: Values, draft: Values) {
   ];
 }
 
-/** The way to end all tokens of an authorization server that was compromised. */
+const timeText = (time: Date) => `${time.toISOString().slice(0, 19)}Z`;
+
+/** Of two times in UTC with whole seconds. */
+function laterOf(one: string | undefined, other: string): string {
+  return one !== undefined && one > other ? one : other;
+}
+
+/** The way to end all tokens of an authorization server that was compromised. Tokens that were ended before stay so by default. */
 export function EndTokens(item: OAuthIssuer) {
   const { definition, issuer, version } = item;
   const [values, setValues] = useState<Values>({});
@@ -226,7 +233,7 @@ export function EndTokens(item: OAuthIssuer) {
     <Action
       label="End tokens"
       command={declared(issuer, changed)}
-      onOpen={() => setValues({ not_before: `${new Date().toISOString().slice(0, 19)}Z` })}
+      onOpen={() => setValues({ not_before: laterOf(definition.not_before, timeText(new Date())) })}
       confirm={{
         submit: 'End all tokens issued before',
         asksReason: true,
@@ -236,7 +243,12 @@ export function EndTokens(item: OAuthIssuer) {
             each target has the next revision. Its callers need new ones.
           </>
         ),
-        fields: <Fields fields={[NOT_BEFORE]} values={values} onChange={setValues} />,
+        fields: (
+          <>
+            <Fields fields={[NOT_BEFORE]} values={values} onChange={setValues} />
+            <AdmitsMore admitted={admittedBy(valuesOf(definition), valuesOf(changed))} />
+          </>
+        ),
       }}
       run={(because) => put(item, changed, `"${version}"`, because)}
     />

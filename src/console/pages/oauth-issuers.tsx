@@ -50,6 +50,7 @@ const COLUMNS: readonly Column<OAuthIssuer>[] = [
   },
   {
     title: 'Keys',
+    isMinor: true,
     cell: ({ keys }) => (
       <Stack gap={0}>
         {keys.map(({ alg, kid }) => (
@@ -60,6 +61,7 @@ const COLUMNS: readonly Column<OAuthIssuer>[] = [
   },
   {
     title: 'Fetched',
+    isMinor: true,
     cell: ({ fetched_at, failure }) => (
       <Stack gap={0}>
         {fetched_at === undefined ? null : <Moment at={fetched_at} />}

@@ -84,7 +84,7 @@ export function EditForm<D extends object>({
             {fields(editing.yours, (changed) =>
               setEditing((now) => now && { ...now, yours: { ...now.yours, ...changed } }),
             )}
-            {admitted.length > 0 && <AdmitsMore admitted={admitted} />}
+            <AdmitsMore admitted={admitted} />
           </>
         ),
         explain: (error) =>
@@ -112,7 +112,8 @@ export function EditForm<D extends object>({
   );
 }
 
-function AdmitsMore({ admitted }: { readonly admitted: readonly Admitted[] }) {
+export function AdmitsMore({ admitted }: { readonly admitted: readonly Admitted[] }) {
+  if (admitted.length === 0) return null;
   return (
     <Alert color="yellow" title="This admits more">
       <List size="sm">

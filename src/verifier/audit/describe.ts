@@ -142,10 +142,10 @@ function describeCaller(caller: Caller | undefined, credentials: AcceptedCredent
   };
 }
 
-/** Undefined for a passport that claims another identity. */
+/** Undefined for a passport that claims another identity. Of the identity that was judged: a delta may have changed the client since. */
 function clientIdOf(caller: Caller | undefined): string | undefined {
-  const client = caller?.derivedKey?.client;
-  return client !== undefined && caller?.identity === client ? client.clientId : undefined;
+  const identity = caller?.identity;
+  return identity !== undefined && 'clientId' in identity ? identity.clientId : undefined;
 }
 
 function describeBundle({ head, revision }: Snapshot) {
