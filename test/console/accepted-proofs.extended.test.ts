@@ -1,7 +1,7 @@
 /** Routes that accept further proofs in the console: the form, the list, the page of a route, and the banner for old verifiers. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { ConsoleStage, confirm } from '../support/control/console-fixture.ts';
+import { ConsoleStage, chooseIn, confirm } from '../support/control/console-fixture.ts';
 import { SITE_ID } from '../support/control/site-declaration.ts';
 import { scrollsSideways } from './every-page.ts';
 
@@ -26,7 +26,7 @@ const definition = async () =>
 async function toggle(...formats: readonly string[]): Promise<void> {
   await pageOf('/clients');
   await page.getByRole('tab', { name: 'Routes' }).click();
-  await row('orders-read').getByRole('button', { name: 'Edit', exact: true }).click();
+  await chooseIn(row('orders-read'), 'Edit');
   const dialog = page.getByRole('dialog');
   for (const format of formats) {
     const box = dialog.getByRole('group', { name: 'Accepted proofs' }).getByLabel(format);
@@ -54,7 +54,7 @@ test('the form of a route sets the formats, which the list and the route’s pag
 test('signed headers, body and what DPoP leaves unbound are fields', async () => {
   const opened = async () => {
     await pageOf('/clients?view=routes');
-    await row('orders-read').getByRole('button', { name: 'Edit', exact: true }).click();
+    await chooseIn(row('orders-read'), 'Edit');
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Signed headers').waitFor();
     return dialog;

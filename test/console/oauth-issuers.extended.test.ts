@@ -1,7 +1,7 @@
 /** OAuth issuers in the console, on a telephone: created, changed, ended and removed, with errors at the fields. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
-import { ConsoleStage, confirm } from '../support/control/console-fixture.ts';
+import { ConsoleStage, chooseIn, confirm } from '../support/control/console-fixture.ts';
 import { SITE_ID } from '../support/control/site-declaration.ts';
 import { scrollsSideways } from './every-page.ts';
 
@@ -41,15 +41,7 @@ async function saved(button: string): Promise<void> {
   expect((await reasons())[0]).toBe(`because ${button}`);
 }
 
-/** Actions of a card are after More, until it shows all. */
-async function choose(button: string): Promise<void> {
-  await row().waitFor();
-  const more = row().getByRole('button', { name: 'More' });
-  if (await more.isVisible()) await more.click();
-  await row().getByRole('button', { name: button, exact: true }).click();
-}
-
-const edit = () => choose('Edit');
+const edit = () => chooseIn(row(), 'Edit');
 
 test('one is created, with errors at the fields that have them', async () => {
   await page.goto(`${stage.url}/sites/${SITE_ID}/clients?view=oauth-issuers`);
@@ -131,7 +123,7 @@ test('a change that somebody else was faster with is shown', async () => {
 
 test('its tokens end, those of before now by default', async () => {
   const before = Math.floor(Date.now() / 1000) * 1000;
-  await choose('End tokens');
+  await chooseIn(row(), 'End tokens');
   expect(Date.parse(await dialog().getByLabel('Tokens count from').inputValue())).toBeGreaterThanOrEqual(
     before,
   );
@@ -163,7 +155,7 @@ test('those that were ended before stay so, unless somebody says otherwise', asy
 });
 
 test('it is removed', async () => {
-  await choose('Remove');
+  await chooseIn(row(), 'Remove');
   await saved('Remove');
   await page.getByText('The site accepts access tokens of no OAuth authorization server.').waitFor();
   expect([await stage.axeViolations(page), await stage.control.list('oauth-issuers')]).toEqual([[], []]);

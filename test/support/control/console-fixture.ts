@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import type { ControlClient } from '../../../src/cli/ctl/client/control-client.ts';
 import { isJsonObject, jsonObjects } from '../../../src/protocol/strict-json.ts';
 import {
@@ -198,4 +198,12 @@ export class ConsoleStage {
 /** Presses a button of the open dialogue. */
 export function confirm(page: Page, button: string): Promise<void> {
   return page.getByRole('dialog').getByRole('button', { name: button, exact: true }).click();
+}
+
+/** Presses an action of a row. On a telephone a row is a card, which shows it after More. */
+export async function chooseIn(row: Locator, action: string): Promise<void> {
+  await row.waitFor();
+  const more = row.getByRole('button', { name: 'More' });
+  if (await more.isVisible()) await more.click();
+  await row.getByRole('button', { name: action, exact: true }).click();
 }
