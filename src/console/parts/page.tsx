@@ -1,6 +1,6 @@
 /** The frame of a page: its heading, its question, and its parts. */
 import { Box, Card, Group, Stack, Text, Title } from '@mantine/core';
-import type { ReactNode } from 'react';
+import type { ReactNode, Ref } from 'react';
 import { visible } from '../api/visible';
 import { Id, UntrustedText } from './values';
 
@@ -41,9 +41,16 @@ export function Page({ title, kind, id, question, actions, children }: PageProps
   );
 }
 
-export function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+interface SectionProps {
+  readonly title: string;
+  /** Called with its element, for example to scroll it into view. */
+  readonly placedBy?: Ref<HTMLElement>;
+  readonly children: ReactNode;
+}
+
+export function Section({ title, placedBy, children }: SectionProps) {
   return (
-    <Card withBorder component="section">
+    <Card withBorder component="section" {...(placedBy === undefined ? {} : { ref: placedBy })}>
       <Stack gap="sm">
         <Title order={2} size="h4">
           {title}
