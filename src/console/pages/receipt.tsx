@@ -1,7 +1,6 @@
 /** The receipt of a key's revocation: from when on no verifier can allow its requests, for an auditor to keep. */
 import { Button, Group, List, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useLocation } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { saveFile } from '../api/export';
 import { AsCommand } from '../parts/command';
@@ -12,9 +11,6 @@ import { Id, Moment, State, UntrustedText } from '../parts/values';
 
 type ReceiptView = Schemas['RevocationReceipt'];
 
-/** Of the section in an address. */
-export const RECEIPT = 'receipt';
-
 export function Receipt({ keyId, siteId }: { readonly keyId: string; readonly siteId: string }) {
   const { data, error } = useQuery({
     queryKey: ['site', siteId, 'receipt', keyId],
@@ -24,9 +20,8 @@ export function Receipt({ keyId, siteId }: { readonly keyId: string; readonly si
       ),
     refetchInterval: ({ state }) => (state.data?.state === 'effective' ? false : 10_000),
   });
-  const isAskedFor = useLocation().hash === RECEIPT;
   return (
-    <Section title="Revocation receipt" {...(isAskedFor ? { placedBy: intoView } : {})}>
+    <Section title="Revocation receipt">
       {error && <Problem error={error} />}
       {data === undefined ? !error && <Loading height={120} /> : <Shown receipt={data} />}
       <AsCommand
@@ -41,8 +36,6 @@ export function Receipt({ keyId, siteId }: { readonly keyId: string; readonly si
     </Section>
   );
 }
-
-const intoView = (section: HTMLElement | null) => section?.scrollIntoView();
 
 function Shown({ receipt }: { readonly receipt: ReceiptView }) {
   const { key_id, receipt: jws, state, waiting_for } = receipt;

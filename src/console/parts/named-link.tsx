@@ -19,23 +19,11 @@ export function SourceLink({ id }: NamedLinkProps) {
   return <PageLink page={`sources/${id}`} name={source?.display_name ?? id} />;
 }
 
-interface PageLinkProps {
-  /** Its path below the site's. */
-  readonly page: string;
-  readonly name: string;
-  /** Of a section of the page. */
-  readonly hash?: string;
-}
-
-export function PageLink({ page, name, hash }: PageLinkProps) {
+/** @param page its path below the site's */
+export function PageLink({ page, name }: { readonly page: string; readonly name: string }) {
   const { site_id } = useSite();
   return (
-    <Anchor
-      component={Link}
-      to={`/sites/${encodeURIComponent(site_id)}/${page}`}
-      size="sm"
-      {...(hash === undefined ? {} : { hash })}
-    >
+    <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/${page}`} size="sm">
       <UntrustedText value={name} />
     </Anchor>
   );

@@ -1,6 +1,6 @@
 /** The frame of a page: its heading, its question, and its parts. */
 import { Box, Card, Group, Stack, Text, Title } from '@mantine/core';
-import type { ReactNode, Ref } from 'react';
+import type { ReactNode } from 'react';
 import { visible } from '../api/visible';
 import { Id, UntrustedText } from './values';
 
@@ -41,16 +41,9 @@ export function Page({ title, kind, id, question, actions, children }: PageProps
   );
 }
 
-interface SectionProps {
-  readonly title: string;
-  /** Called with its element, for example to scroll it into view. */
-  readonly placedBy?: Ref<HTMLElement>;
-  readonly children: ReactNode;
-}
-
-export function Section({ title, placedBy, children }: SectionProps) {
+export function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
   return (
-    <Card withBorder component="section" {...(placedBy === undefined ? {} : { ref: placedBy })}>
+    <Card withBorder component="section">
       <Stack gap="sm">
         <Title order={2} size="h4">
           {title}
