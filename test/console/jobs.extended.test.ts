@@ -129,7 +129,7 @@ describe.each(Object.entries(SCREENS))('on a %s', (screen, viewport) => {
     const receipt = page.getByRole('heading', { name: 'Revocation receipt' });
     await receipt.waitFor();
     const { y = viewport.height } = (await receipt.boundingBox()) ?? {};
-    expect(y).toBeLessThan(viewport.height);
+    expect(y).toBeLessThan(viewport.height / 2);
     await fits();
     await press(link(/^See which targets/));
     await page.getByRole('row').filter({ hasText: TARGET }).getByText('current', { exact: true }).waitFor();

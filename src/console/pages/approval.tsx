@@ -1,12 +1,10 @@
 /** One enrollment: what its key may call, the content of its token, and the decision. */
-import { Alert, Group, Text } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
+import { Alert, Group } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { publishedKeyQuery } from '../api/keys';
 import { useMay, useSite } from '../api/session';
-import { capital } from '../api/visible';
 import { AsCommand } from '../parts/command';
 import { Loading } from '../parts/loading';
 import { PageLink, PolicyLink, SourceLink } from '../parts/named-link';
@@ -16,7 +14,8 @@ import { Unread } from '../parts/unread';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
 import { shareOf, TargetsLink, useAcknowledgements } from './acknowledged';
 import { Allowed } from './allowed';
-import { Decide, provenanceName } from './decide';
+import { Decide } from './decide';
+import { provenanceRows, Uids } from './provenance';
 
 type Enrollment = Schemas['Enrollment'];
 
@@ -90,33 +89,18 @@ function Issued({ keyId, isApproved }: IssuedProps) {
   );
 }
 
-const UID = /_uid$/;
-
-/** On a telephone its opaque identifiers are folded. */
 function Token({ verified_issuer, verified_subject, provenance, fingerprint }: Enrollment) {
-  const isWide = useMediaQuery('(min-width: 48em)', undefined, { getInitialValueInEffect: false });
-  const facts = Object.entries(provenance);
-  const rowOf = ([name, value]: readonly [string, string]) =>
-    [capital(provenanceName(name)), <UntrustedText key={name} value={value} />] as const;
-  const uids = facts.filter(([name]) => UID.test(name));
   return (
     <Section title="What its token says">
       <Facts
         rows={[
           ['Issuer', <UntrustedText key="issuer" value={verified_issuer} />],
           ['Subject', <UntrustedText key="subject" value={verified_subject} />],
-          ...facts.filter(([name]) => !UID.test(name)).map(rowOf),
+          ...provenanceRows(provenance),
           ['Key fingerprint', <Id key="fingerprint" value={fingerprint} />],
         ]}
       />
-      {uids.length > 0 && (
-        <details open={isWide}>
-          <Text component="summary" size="sm">
-            UIDs
-          </Text>
-          <Facts rows={uids.map(rowOf)} />
-        </details>
-      )}
+      <Uids provenance={provenance} />
     </Section>
   );
 }

@@ -173,7 +173,7 @@ function FirstSteps() {
           { ...later, title: 'Source', text: 'The cluster whose tokens prove who a workload is.' },
           { ...later, title: 'Client, route and grant', text: 'Who may call what.' },
           { ...later, title: 'Policy', text: 'Which workload may enroll keys of which client.' },
-          { ...later, title: 'Target', text: 'A verifier beside your gateway.' },
+          { ...later, title: 'Target', text: 'Verifiers with one token, beside your gateway.' },
           { ...later, title: 'Key and first request', text: 'A workload enrolls, and calls your API.' },
         ]}
       />

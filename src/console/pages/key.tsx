@@ -5,7 +5,6 @@ import { useParams } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { keyQuery } from '../api/keys';
 import { useSite } from '../api/session';
-import { capital } from '../api/visible';
 import { AsCommand } from '../parts/command';
 import { Loading } from '../parts/loading';
 import { PageLink, PolicyLink, SourceLink } from '../parts/named-link';
@@ -16,7 +15,7 @@ import { ItemTable } from '../parts/table-frame';
 import { Unread } from '../parts/unread';
 import { Id, inUtc, Moment, State, UntrustedText } from '../parts/values';
 import { Acknowledged, TargetsLink } from './acknowledged';
-import { provenanceName } from './decide';
+import { provenanceRows, Uids } from './provenance';
 import { Receipt } from './receipt';
 import { Revoke } from './revoke';
 
@@ -33,6 +32,7 @@ export default function Key() {
       actions={key.status === 'active' ? <Revoke keys={[key]} /> : undefined}
     >
       {error && <Problem error={error} />}
+      {key.status === 'revoked' && <Receipt keyId={keyId} siteId={site_id} />}
       <Section title="What it is">
         <Facts
           rows={[
@@ -66,14 +66,11 @@ export default function Key() {
             ],
             ['Policy', <PolicyLink key="policy" id={key.policy_id} />],
             ['Source', <SourceLink key="source" id={key.source_id} />],
-            ...Object.entries(key.provenance).map(
-              ([name, value]) =>
-                [capital(provenanceName(name)), <UntrustedText key={name} value={value} />] as const,
-            ),
+            ...provenanceRows(key.provenance),
           ]}
         />
+        <Uids provenance={key.provenance} />
       </Section>
-      {key.status === 'revoked' && <Receipt keyId={keyId} siteId={site_id} />}
       <Readiness keyId={keyId} siteId={site_id} />
     </Page>
   );

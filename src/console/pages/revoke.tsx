@@ -9,7 +9,6 @@ import { Action } from '../parts/action';
 import { PageLink } from '../parts/named-link';
 import { inUtc, Moment, UntrustedText } from '../parts/values';
 import { shareOf, TargetsLink, useAcknowledgements } from './acknowledged';
-import { RECEIPT } from './receipt';
 
 interface RevokeProps {
   readonly keys: readonly Schemas['DerivedKey'][];
@@ -104,9 +103,8 @@ export function Revoked({ keys, onClose }: RevokedProps) {
       <List size="sm">
         {keys.map(({ key_id, verified_subject }) => (
           <List.Item key={key_id}>
-            <PageLink page={`keys/${key_id}`} name={verified_subject} />, key{' '}
-            <Code className="id">{key_id}</Code>:{' '}
-            <PageLink page={`keys/${key_id}`} hash={RECEIPT} name="when no verifier can allow it" />
+            <UntrustedText value={verified_subject} />, key <Code className="id">{key_id}</Code>:{' '}
+            <PageLink page={`keys/${key_id}`} name="when no verifier can allow it" />
           </List.Item>
         ))}
       </List>

@@ -251,7 +251,7 @@ function targetStep({ mayAdminister, propagation: { targets } }: Given): Step {
     isDone: targets.length > 0,
     text:
       targets.length === 0 ? (
-        'The verifier beside your gateway. Its token fetches the bundles.'
+        'The verifiers with one token, beside your gateway. The token fetches the bundles.'
       ) : (
         <>
           There is <UntrustedText value={targets.map(({ name }) => name).join(', ')} />.
