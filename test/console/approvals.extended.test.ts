@@ -39,6 +39,8 @@ describe('approvals', () => {
     await openList(page, 2);
     await page.getByLabel('Select all').check();
     await page.getByRole('button', { name: 'Approve 2' }).click();
+    await page.getByRole('dialog').getByText('What keys of client billing may call').waitFor();
+    expect(await stage.axeViolations(page)).toEqual([]);
     await page.getByLabel('Reason').fill('known since May');
     await confirm(page, 'Approve 2');
     await page.getByText('No workload waits').waitFor();
@@ -69,6 +71,9 @@ describe('approvals', () => {
     await alert.getByText('it changed since').waitFor();
     expect(await alert.textContent()).toContain('denied');
     expect(await enrollment(id)).toMatchObject({ state: 'denied' });
+    await page.goto(`${stage.url}/sites/${SITE_ID}/approvals/${id}`);
+    await page.getByRole('status').getByText('Denied', { exact: true }).waitFor();
+    await page.getByText('Who asked for this key?').waitFor();
     await second.context().close();
   });
 

@@ -101,12 +101,12 @@ test('who changes a route that was changed meanwhile sees both versions, and kee
   });
 });
 
-test('of two who set the first source rules of a route, the second sees those of the first', async () => {
+test('of two who set the first caller rules of a route, the second sees those of the first', async () => {
   const openRules = async (of: Page) => {
     await of
       .getByRole('row')
       .filter({ hasText: 'stock-read' })
-      .getByRole('button', { name: 'Source rules' })
+      .getByRole('button', { name: 'Caller rules' })
       .click();
     const dialog = of.getByRole('dialog');
     await dialog.getByRole('button', { name: 'Add rule' }).waitFor();
@@ -137,10 +137,10 @@ test('of two who set the first source rules of a route, the second sees those of
   ]);
 });
 
-test('source rules that admit more say whom, and why goes to the trail', async () => {
+test('caller rules that admit more say whom, and why goes to the trail', async () => {
   const path = `/v1/sites/${SITE_ID}/routes/stock-read/sources`;
   const rules = page.getByRole('row').filter({ hasText: 'stock-read' });
-  await rules.getByRole('button', { name: 'Source rules' }).click();
+  await rules.getByRole('button', { name: 'Caller rules' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('button', { name: 'Add rule' }).waitFor();
   const more = dialog.getByRole('alert').filter({ hasText: 'This admits more' });
@@ -179,14 +179,14 @@ describe('the site file that a change shows does the same with `ctl apply`', () 
     expect(await grantsOf('billing')).toEqual([['orders', 'read']]);
   });
 
-  test('another definition of a route, with the source rules that it has', async () => {
+  test('another definition of a route, with the caller rules that it has', async () => {
     await page.getByRole('tab', { name: 'Routes' }).click();
     const payouts = page.getByRole('row').filter({ hasText: 'payouts-read' });
     await payouts.getByRole('button', { name: 'Edit' }).click();
     await page.getByRole('dialog').getByLabel('Audience').fill('https://payouts.shop.example');
     await applyShown('routes', 'route_id');
     expect(await definitionOf('payouts-read')).toMatchObject({ audience: 'https://payouts.shop.example' });
-    await payouts.getByRole('button', { name: 'Source rules' }).click();
+    await payouts.getByRole('button', { name: 'Caller rules' }).click();
     await page
       .getByRole('dialog')
       .getByRole('textbox', { name: 'Subject', exact: true })

@@ -65,8 +65,9 @@ describe('explain a request', () => {
     expect(others).toEqual([]);
     expect(line).toContain('target');
     expect(line).toContain('path segment 3');
-    expect(await rowsOf('Source rules')).toEqual([expect.stringMatching(/matches/i)]);
-    expect(await page.getByText('What to do', { exact: true }).count()).toBe(1);
+    expect(await rowsOf('Caller rules')).toEqual([expect.stringMatching(/matches/i)]);
+    const todo = page.getByRole('alert').filter({ hasText: 'What to do' });
+    expect(await todo.innerText()).toMatch(/^What to do\s+\p{Lu}/u);
     expect(await stage.axeViolations(page)).toEqual([]);
     // A result beside another request would be taken for that one's.
     await input().fill('{}');

@@ -100,9 +100,17 @@ describe.each(Object.entries(SCREENS))('on a %s', (screen, viewport) => {
     await press(link('system:serviceaccount:prod:reviewed'));
     for (const given of ['write orders', 'POST http://api.shop.example/v1/orders'])
       await page.getByText(given).first().waitFor();
+    // Opaque identifiers are folded on a telephone.
+    const uid = page.locator('details').getByText('Pod uid');
+    await uid.waitFor({ state: screen === 'telephone' ? 'hidden' : 'visible' });
     await press(button('Approve'));
+    await dialogue().getByText('POST http://api.shop.example/v1/orders').waitFor();
     await press(dialogue().getByRole('button', { name: 'Approve' }));
-    await page.getByRole('main').getByText('issued').waitFor();
+    const decided = page
+      .getByRole('status')
+      .filter({ hasText: 'Approved. Key issued; 1 of 1 targets have it' });
+    await decided.getByRole('link', { name: 'See the key' }).waitFor();
+    await page.getByText('Who got this key?').waitFor();
     await fits();
   });
 
@@ -113,12 +121,37 @@ describe.each(Object.entries(SCREENS))('on a %s', (screen, viewport) => {
     await press(page.getByRole('button', { name: /^Revoke/ }));
     await dialogue().getByLabel('Reason').fill('stolen laptop');
     await press(dialogue().getByRole('button', { name: /^Revoke/ }));
-    const receipt = page.getByRole('status').filter({ hasText: 'Revoked:' });
-    await receipt.getByText('every target had it').first().waitFor();
+    const revoked = page.getByRole('status').filter({ hasText: /^Revoked/ });
+    await revoked.getByText(/Every target has it since \d\d:\d\d:\d\d UTC/).waitFor();
+    expect(await revoked.getAttribute('style')).toContain('green');
     await fits();
-    await press(receipt.getByRole('link', { name: 'See which targets have the newest revision' }).first());
+    await press(revoked.getByRole('link', { name: 'when no verifier can allow it' }).first());
+    const receipt = page.getByRole('heading', { name: 'Revocation receipt' });
+    await receipt.waitFor();
+    const { y = viewport.height } = (await receipt.boundingBox()) ?? {};
+    expect(y).toBeLessThan(viewport.height / 2);
+    await fits();
+    await press(link(/^See which targets/));
     await page.getByRole('row').filter({ hasText: TARGET }).getByText('current', { exact: true }).waitFor();
     await page.getByText('1 of 1').waitFor();
+  });
+
+  test('who may call a route: from its page', async () => {
+    await home();
+    await go('Clients and routes');
+    const tabs = page.getByRole('tab');
+    await tabs.first().waitFor();
+    expect(await tabs.allTextContents()).toMatchObject({ 1: 'Who may call?' });
+    await press(page.getByRole('tab', { name: 'Routes' }));
+    await press(link('orders-write'));
+    const callers = page.locator('section').filter({ hasText: 'Who may call it?' });
+    await callers.getByRole('row').filter({ hasText: 'billing' }).getByText('active').waitFor();
+  });
+
+  test('which requests are denied: the navigation has the denials by reason', async () => {
+    await home();
+    await go('Denials');
+    await page.getByRole('heading', { level: 1, name: 'Denials' }).waitFor();
   });
 
   test('why a request was denied: Explain takes its audit line', async () => {
@@ -137,6 +170,27 @@ describe.each(Object.entries(SCREENS))('on a %s', (screen, viewport) => {
     await page.getByRole('main').getByText('jti_replay').last().waitFor();
     await fits();
   });
+});
+
+test.each([
+  ['not while it is behind for less than a minute', 10_000, 'Nothing is wrong.', false],
+  ['once it is behind for longer', 120_000, 'One thing needs attention.', true],
+])('Home asks for attention to a target: %s', async (_, behindMs, verdict, isAmber) => {
+  const page = await stage.operatorPage({ name: `ada-${behindMs}`, role: 'viewer' });
+  const json = {
+    ...{ site_id: SITE_ID, revision: 2, pending_enrollments: 0, policies_not_renewed: 0 },
+    publishing_sources: [],
+    targets: {
+      ...{ attached: 1, current: 0, behind: 1, silent: 0 },
+      behind_since: new Date(Date.now() - behindMs).toISOString(),
+    },
+  };
+  await page.route('**/overview', (route) => route.fulfill({ json }));
+  await page.reload();
+  await page.getByRole('status').getByText(verdict).waitFor();
+  const row = page.getByRole('row').getByRole('link', { name: '1 of 1 behind' });
+  expect((await row.getAttribute('style'))?.includes('yellow') ?? false).toBe(isAmber);
+  await page.context().close();
 });
 
 test('a bookmark of the former address of Explain leads there', async () => {

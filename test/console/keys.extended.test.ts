@@ -70,12 +70,24 @@ describe('keys', () => {
     await used.getByRole('link', { name: billing }).click();
   });
 
+  test('have a page with a title, also before it is read', async () => {
+    const path = `**/v1/derived-keys/${reporting}`;
+    await page.route(path, () => undefined);
+    await page.goto(`${stage.url}/sites/${SITE_ID}/keys/${reporting}`);
+    await page.getByRole('heading', { level: 1, name: reporting }).waitFor();
+    await page.getByLabel('Loading').waitFor();
+    await page.unroute(path);
+    await page.goto(`${stage.url}/sites/${SITE_ID}/keys/${billing}`);
+    await page.getByRole('button', { name: 'Revoke' }).waitFor();
+  });
+
   test('are revoked with a reason, with their subject', async () => {
     await page.getByRole('button', { name: 'Revoke' }).click();
     await dialog().getByLabel('Reason').fill('lost');
     await dialog().getByLabel('Also refuse new enrollments').check();
     await confirm(page, 'Revoke');
     await page.getByText('Revoked by').waitFor();
+    await page.getByText('Would have expired').waitFor();
     expect(await stage.control.key(billing)).toMatchObject({
       status: 'revoked',
       revoked_reason: 'lost',
@@ -178,12 +190,22 @@ describe('who is blocked', () => {
 test('several keys are revoked at once', async () => {
   const more = (await stage.control.enroll('reporting', { flags: ['--wait-for-activation=false'] })).keyId;
   await page.goto(`${stage.url}/sites/${SITE_ID}/keys?status=active`);
+  expect(await page.getByRole('button', { name: 'Revoke' }).isDisabled()).toBe(true);
   await page.getByLabel(`Select ${reporting}`).check();
   await page.getByLabel(`Select ${more}`).check();
   await page.getByRole('button', { name: 'Revoke 2' }).click();
+  for (const id of [reporting, more])
+    await dialog()
+      .getByRole('listitem')
+      .filter({ hasText: id })
+      .getByText(/no use reported/)
+      .waitFor();
   await dialog().getByLabel('Reason').fill('the cluster is gone');
   await confirm(page, 'Revoke 2');
   await page.getByText('No keys match').waitFor();
+  const revoked = page.getByRole('status').filter({ hasText: 'not yet everywhere: 0 of 1 targets have it' });
+  expect(await revoked.getAttribute('style')).toContain('yellow');
+  expect(await stage.axeViolations(page)).toEqual([]);
   for (const id of [reporting, more])
     expect(await stage.control.key(id)).toMatchObject({
       ...{ status: 'revoked', revoked_reason: 'the cluster is gone' },

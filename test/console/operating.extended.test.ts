@@ -92,7 +92,9 @@ test('a key is revoked while a target is cut off: the pages show who has it and 
   await page.getByRole('button', { name: 'Revoke' }).click();
   await page.getByRole('dialog').getByLabel('Reason').fill('lost');
   await confirm(page, 'Revoke');
-  await page.getByRole('link', { name: 'See which targets have the newest revision' }).click();
+  await page
+    .getByRole('link', { name: 'See which targets (verifiers with one token) have the newest revision' })
+    .click();
   const state = (target: string, value: string) =>
     page.getByRole('row').filter({ hasText: target }).getByText(value, { exact: true }).waitFor();
   await state('edge-1', 'current');

@@ -53,7 +53,7 @@ const ACTS: readonly (readonly [act: string, button: string, path: () => string]
   ['the end of a client', 'Delete', () => ofSite('/clients')],
   ['a route', 'Create route', () => ofSite('/clients?view=routes')],
   ['a change of a route', 'Edit', () => ofSite('/clients?view=routes')],
-  ['source rules', 'Source rules', () => ofSite('/clients?view=routes')],
+  ['caller rules', 'Caller rules', () => ofSite('/clients?view=routes')],
   ['the end of a route', 'Delete', () => ofSite('/clients?view=routes')],
 ];
 

@@ -68,7 +68,7 @@ const CONTROLS: { readonly [page: string]: { readonly [control: string]: string 
     Approve: 'POST /v1/enrollments/:enrollment_id/approve',
     Deny: 'POST /v1/enrollments/:enrollment_id/deny',
   },
-  '/keys': {},
+  '/keys': { Revoke: 'POST /v1/derived-keys/:key_id/revoke' },
   '/keys/…': { Revoke: 'POST /v1/derived-keys/:key_id/revoke' },
   '/blocked': {
     'Block a subject': 'POST /v1/sites/:site_id/blocked-subjects',
@@ -87,7 +87,7 @@ const CONTROLS: { readonly [page: string]: { readonly [control: string]: string 
   '/clients?view=routes': {
     'Create route': 'POST /v1/sites/:site_id/routes',
     Edit: 'PUT /v1/sites/:site_id/routes/:route_id',
-    'Source rules': 'PUT /v1/sites/:site_id/routes/:route_id/sources',
+    'Caller rules': 'PUT /v1/sites/:site_id/routes/:route_id/sources',
     Delete: 'DELETE /v1/sites/:site_id/routes/:route_id',
   },
   '/clients?view=oauth-issuers': {

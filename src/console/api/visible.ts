@@ -1,4 +1,4 @@
-/** Makes invisible characters in texts of workloads and operators visible. */
+/** How texts are shown; those of workloads and operators with their invisible characters. */
 
 /**
  * Control characters, line breaks, characters that change the text direction, and characters without a glyph: Unicode
@@ -14,6 +14,11 @@ export function isHidden(text: string): boolean {
 /** `a⟨U+202E⟩b` */
 export function visible(text: string): string {
   return text.replace(ALL_HIDDEN, (character) => `⟨U+${hex(character.codePointAt(0) ?? 0)}⟩`);
+}
+
+/** With a capital first letter. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** Equivalent JSON with escapes for hidden characters. @param indent undefined for a single line */

@@ -28,7 +28,7 @@ const VIEWS: readonly View[] = [
 
 export default function Access() {
   return (
-    <Page title="Access" question="Who may do what?">
+    <Page title="Operators" question="Which operator may do what in Control?">
       <Views views={VIEWS} />
     </Page>
   );

@@ -14,28 +14,49 @@ export function propagationQuery(siteId: string) {
   };
 }
 
-/** @param revision undefined until the change is published */
-export function Acknowledged({ revision }: { readonly revision: number | undefined }) {
+interface Acknowledgements {
+  /** Targets that have the revision. */
+  readonly having: number;
+  readonly total: number;
+  /** When the last target had it at the latest; undefined until every one has. */
+  readonly since: string | undefined;
+}
+
+/**
+ * @param revision undefined until the change is published: no target has it
+ * @returns undefined until Control has answered
+ */
+export function useAcknowledgements(revision: number | undefined): Acknowledgements | undefined {
   const { data } = useQuery(propagationQuery(useSite().site_id));
-  if (revision === undefined || data === undefined) return <>not published yet</>;
-  const having = data.targets.filter(({ acked_revision = 0 }) => acked_revision >= revision);
+  if (data === undefined) return undefined;
+  const { targets } = data;
+  const having = targets.filter(({ acked_revision = 0 }) => acked_revision >= (revision ?? Infinity));
   const last = having
     .map(({ acked_at = '' }) => acked_at)
     .toSorted()
     .at(-1);
-  if (last === undefined || having.length < data.targets.length)
-    return (
-      <>
-        {having.length} of {data.targets.length} targets have it
-      </>
-    );
+  const since = having.length === targets.length ? last : undefined;
+  return { having: having.length, total: targets.length, since };
+}
+
+/** @param revision undefined until the change is published */
+export function Acknowledged({ revision }: { readonly revision: number | undefined }) {
+  const found = useAcknowledgements(revision);
+  if (revision === undefined || found === undefined) return <>not published yet</>;
+  if (found.since === undefined) return <>{shareOf(found)}</>;
   return (
     <>
-      every target had it, at the latest <Moment at={last} />
+      every target had it, at the latest <Moment at={found.since} />
     </>
   );
 }
 
+export function shareOf({ having, total }: Pick<Acknowledgements, 'having' | 'total'>): string {
+  return total === 0 ? 'the site has no target' : `${having} of ${total} targets have it`;
+}
+
 export function TargetsLink() {
-  return <PageLink page="targets" name="See which targets have the newest revision" />;
+  return (
+    <PageLink page="targets" name="See which targets (verifiers with one token) have the newest revision" />
+  );
 }

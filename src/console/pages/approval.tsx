@@ -1,17 +1,23 @@
-/** One enrollment: the content of its proof, and the decision. */
-import { List, Text } from '@mantine/core';
+/** One enrollment: what its key may call, the content of its token, and the decision. */
+import { Alert, Group } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
-import { Fragment } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { publishedKeyQuery } from '../api/keys';
 import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { Loading } from '../parts/loading';
 import { PageLink, PolicyLink, SourceLink } from '../parts/named-link';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { Unread } from '../parts/unread';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
-import { capital, Decide, provenanceName } from './decide';
+import { shareOf, TargetsLink, useAcknowledgements } from './acknowledged';
+import { Allowed } from './allowed';
+import { Decide } from './decide';
+import { provenanceRows, Uids } from './provenance';
+
+type Enrollment = Schemas['Enrollment'];
 
 export default function Approval() {
   const { site_id } = useSite();
@@ -21,95 +27,85 @@ export default function Approval() {
     queryFn: () => enrollmentOf(enrollmentId),
   });
   const mayDecide = useMay('decide_enrollments');
-  if (enrollment === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
+  if (enrollment === undefined) return <Unread kind="Enrollment" title={enrollmentId} error={error} />;
   const isWaiting = enrollment.state === 'pending_approval';
   return (
     <Page
       kind="Enrollment"
       title={enrollment.verified_subject}
       id={enrollmentId}
-      question="Who asks for this key?"
+      question={QUESTION[enrollment.state]}
       actions={mayDecide && isWaiting && <Decide enrollments={[enrollment]} />}
     >
       {error && <Problem error={error} />}
-      <Section title="What the proof says">
-        <Facts
-          rows={[
-            ['Issuer', <UntrustedText key="issuer" value={enrollment.verified_issuer} />],
-            ['Subject', <UntrustedText key="subject" value={enrollment.verified_subject} />],
-            ...Object.entries(enrollment.provenance).map(
-              ([name, value]) =>
-                [capital(provenanceName(name)), <UntrustedText key={name} value={value} />] as const,
-            ),
-            ['Key fingerprint', <Id key="fingerprint" value={enrollment.fingerprint} />],
-          ]}
-        />
-      </Section>
-      <Section title="What it asks for">
-        <Outcome enrollment={enrollment} />
-      </Section>
+      <Decision {...enrollment} />
       <Section title="What the key may call">
         <Allowed clientId={enrollment.client_id} />
+      </Section>
+      <Token {...enrollment} />
+      <Section title="What it asks for">
+        <Outcome enrollment={enrollment} />
       </Section>
       <AsCommand words={['get', 'enrollment', enrollmentId]} />
     </Page>
   );
 }
 
-const MAX_ROUTES = 100;
+const QUESTION: { readonly [S in Enrollment['state']]: string } = {
+  pending_approval: 'Who asks for this key?',
+  issued: 'Who got this key?',
+  denied: 'Who asked for this key?',
+  expired: 'Who asked for this key?',
+};
 
-/** What the client is granted, and the routes that its keys may call by that. */
-function Allowed({ clientId }: { readonly clientId: string }) {
-  const { site_id } = useSite();
-  const { data, error } = useQuery({
-    queryKey: ['site', site_id, 'profiles', { clientId }],
-    queryFn: () =>
-      bodyOf(
-        api.GET('/v1/sites/{site_id}/signing-profiles', {
-          params: { path: { site_id }, query: { client_id: clientId, limit: MAX_ROUTES } },
-        }),
-      ),
-  });
-  const { data: grants } = useQuery({
-    queryKey: ['site', site_id, 'client-grants', clientId],
-    queryFn: () =>
-      bodyOf(
-        api.GET('/v1/sites/{site_id}/clients/{client_id}/grants', {
-          params: { path: { site_id, client_id: clientId }, query: { limit: MAX_ROUTES } },
-        }),
-      ),
-  });
-  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={60} />;
-  const routes = data.items.filter(({ state }) => state === 'active');
-  if (routes.length === 0) return <Text size="sm">Nothing yet: its client has no grant for a route.</Text>;
+function Decision({ state, key_id, decided_by }: Enrollment) {
+  if (state === 'denied') return <Alert color="red" role="status" title="Denied" />;
+  return key_id === undefined ? null : <Issued keyId={key_id} isApproved={decided_by !== undefined} />;
+}
+
+interface IssuedProps {
+  readonly keyId: string;
+  /** By an operator, not by the policy. */
+  readonly isApproved: boolean;
+}
+
+function Issued({ keyId, isApproved }: IssuedProps) {
+  const { data: key } = useQuery(publishedKeyQuery(useSite().site_id, keyId, 'listed_in_revision'));
+  const found = useAcknowledgements(key?.listed_in_revision);
+  if (key === undefined || found === undefined) return <Loading height={60} />;
+  const isActive = key.status === 'active';
+  const now = isActive ? `Key issued; ${shareOf(found)}` : `Key issued, and ${key.status} since`;
   return (
-    <>
-      {grants !== undefined && grants.items.length > 0 && (
-        <Text size="sm">
-          Grants of client <UntrustedText value={clientId} />:{' '}
-          {grants.items.map(({ access, resource }, place) => (
-            <Fragment key={resource}>
-              {place > 0 && ', '}
-              {access} <UntrustedText value={resource} />
-            </Fragment>
-          ))}
-          {grants.next_cursor !== undefined && ', and more'}
-        </Text>
-      )}
-      <List size="sm">
-        {routes.map(({ route_id, method, path_template, origins }) => (
-          <List.Item key={route_id}>
-            <UntrustedText value={`${method} ${origins[0]}${path_template}`} />, route{' '}
-            <PageLink page={`routes/${encodeURIComponent(route_id)}`} name={route_id} />
-          </List.Item>
-        ))}
-        {data.next_cursor !== undefined && <List.Item>and more: the first {MAX_ROUTES} are shown</List.Item>}
-      </List>
-    </>
+    <Alert
+      color={isActive ? 'green' : 'gray'}
+      role="status"
+      title={`${isApproved ? 'Approved. ' : ''}${now}`}
+    >
+      <Group gap="md">
+        <PageLink page={`keys/${keyId}`} name="See the key" />
+        <TargetsLink />
+      </Group>
+    </Alert>
   );
 }
 
-function Outcome({ enrollment }: { readonly enrollment: Schemas['Enrollment'] }) {
+function Token({ verified_issuer, verified_subject, provenance, fingerprint }: Enrollment) {
+  return (
+    <Section title="What its token says">
+      <Facts
+        rows={[
+          ['Issuer', <UntrustedText key="issuer" value={verified_issuer} />],
+          ['Subject', <UntrustedText key="subject" value={verified_subject} />],
+          ...provenanceRows(provenance),
+          ['Key fingerprint', <Id key="fingerprint" value={fingerprint} />],
+        ]}
+      />
+      <Uids provenance={provenance} />
+    </Section>
+  );
+}
+
+function Outcome({ enrollment }: { readonly enrollment: Enrollment }) {
   const { decided_by, decided_at, denial_code, key_id, policy_id, source_id } = enrollment;
   return (
     <Facts
@@ -144,7 +140,7 @@ function Outcome({ enrollment }: { readonly enrollment: Schemas['Enrollment'] })
 }
 
 /** Control sends the whole enrollment to operators and another view to workloads. */
-async function enrollmentOf(id: string): Promise<Schemas['Enrollment']> {
+async function enrollmentOf(id: string): Promise<Enrollment> {
   const body = await bodyOf(
     api.GET('/v1/enrollments/{enrollment_id}', { params: { path: { enrollment_id: id } } }),
   );

@@ -24,7 +24,7 @@ export function Callers() {
 }
 
 function WhoMayCall() {
-  const { site_id, issuer_url } = useSite();
+  const { site_id } = useSite();
   const { values, set } = useUrlState();
   const { route } = values;
   const path = { site_id };
@@ -43,50 +43,56 @@ function WhoMayCall() {
         onChange={(next) => set({ route: next ?? undefined })}
         maw={420}
       />
-      {route !== undefined && (
-        <>
-          <List<Schemas['SigningProfile']>
-            name="clients"
-            queryKey={['site', site_id, 'profiles', { route }]}
-            fetch={(cursor) =>
-              bodyOf(
-                api.GET('/v1/sites/{site_id}/signing-profiles', {
-                  params: {
-                    path,
-                    query: {
-                      limit: PAGE_ITEMS,
-                      route_id: route,
-                      ...(cursor === undefined ? {} : { cursor }),
-                    },
-                  },
-                }),
-              )
-            }
-            idOf={({ client_id }) => client_id}
-            columns={[
-              {
-                title: 'Client',
-                text: ({ client_id }) => client_id,
-                cell: ({ client_id }) => <UntrustedText value={client_id} />,
-              },
-              {
-                title: 'Its keys may call it',
-                text: ({ state }) => state,
-                cell: ({ state }) => <State value={state} />,
-              },
-              {
-                title: 'Blocked by',
-                text: ({ blocked_by }) => blocked_by ?? '',
-                cell: ({ blocked_by }) => <UntrustedText value={blocked_by ?? ''} />,
-              },
-            ]}
-            empty={<Empty>No client was granted the resource of this route.</Empty>}
-          />
-          <OtherCallers route={route} ownIssuer={issuer_url} />
-        </>
-      )}
+      {route !== undefined && <RouteCallers route={route} />}
       <AsCommand words={['get', 'profiles', '--site', site_id]} />
     </Section>
+  );
+}
+
+/** Clients that are granted the route, and callers that need no grant. */
+export function RouteCallers({ route }: { readonly route: string }) {
+  const { site_id, issuer_url } = useSite();
+  return (
+    <>
+      <List<Schemas['SigningProfile']>
+        name="clients"
+        queryKey={['site', site_id, 'profiles', { route }]}
+        fetch={(cursor) =>
+          bodyOf(
+            api.GET('/v1/sites/{site_id}/signing-profiles', {
+              params: {
+                path: { site_id },
+                query: {
+                  limit: PAGE_ITEMS,
+                  route_id: route,
+                  ...(cursor === undefined ? {} : { cursor }),
+                },
+              },
+            }),
+          )
+        }
+        idOf={({ client_id }) => client_id}
+        columns={[
+          {
+            title: 'Client',
+            text: ({ client_id }) => client_id,
+            cell: ({ client_id }) => <UntrustedText value={client_id} />,
+          },
+          {
+            title: 'Its keys may call it',
+            text: ({ state }) => state,
+            cell: ({ state }) => <State value={state} />,
+          },
+          {
+            title: 'Blocked by',
+            text: ({ blocked_by }) => blocked_by ?? '',
+            cell: ({ blocked_by }) => <UntrustedText value={blocked_by ?? ''} />,
+          },
+        ]}
+        empty={<Empty>No client was granted the resource of this route.</Empty>}
+      />
+      <OtherCallers route={route} ownIssuer={issuer_url} />
+    </>
   );
 }
 

@@ -9,10 +9,10 @@ import { Routes } from './routes';
 
 const VIEWS: readonly View[] = [
   { name: 'grants', title: 'Clients and grants', show: () => <GrantMatrix /> },
+  { name: 'callers', title: 'Who may call?', show: () => <Callers /> },
   { name: 'routes', title: 'Routes', show: () => <Routes /> },
   { name: 'brokers', title: 'Brokers', show: () => <Brokers /> },
   { name: 'oauth-issuers', title: 'OAuth issuers', show: () => <OAuthIssuers /> },
-  { name: 'callers', title: 'Who may call?', show: () => <Callers /> },
 ];
 
 export default function ClientsAndRoutes() {

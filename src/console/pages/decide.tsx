@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { ApiError, api, bodyOf, type Schemas } from '../api/client';
 import { Action, type Because } from '../parts/action';
 import { Moment, State, UntrustedText } from '../parts/values';
+import { Allowed } from './allowed';
 
 type Enrollment = Schemas['Enrollment'];
 type Verb = 'approve' | 'deny';
@@ -42,6 +43,7 @@ export function Decide({ enrollments, onDone }: DecideProps) {
                 </List.Item>
               ))}
             </List>
+            {verb === 'approve' && <MayCall enrollments={enrollments} />}
           </Stack>
         ),
         asksReason: true,
@@ -94,6 +96,31 @@ function Summary({ enrollment }: { readonly enrollment: Enrollment }) {
         Key <Code className="id">{fingerprint}</Code> expires <Moment at={key_expires_at} />
       </Text>
     </>
+  );
+}
+
+/** Each causes two requests. */
+const MAX_CLIENTS = 5;
+
+function MayCall({ enrollments }: Pick<DecideProps, 'enrollments'>) {
+  const clients = [...new Set(enrollments.map(({ client_id }) => client_id))];
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
+    <section className="scrolled" tabIndex={0} aria-label="What the keys may call">
+      {clients.slice(0, MAX_CLIENTS).map((client) => (
+        <div key={client}>
+          <Text size="sm" fw={600}>
+            What keys of client <UntrustedText value={client} /> may call
+          </Text>
+          <Allowed clientId={client} />
+        </div>
+      ))}
+      {clients.length > MAX_CLIENTS && (
+        <Text size="sm">
+          And {clients.length - MAX_CLIENTS} more clients: see the pages of their enrollments.
+        </Text>
+      )}
+    </section>
   );
 }
 
@@ -176,8 +203,4 @@ function Failures({
 /** `kubernetes_service_account` is "service account". */
 export function provenanceName(name: string): string {
   return name.replace(/^kubernetes_/, '').replaceAll('_', ' ');
-}
-
-export function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

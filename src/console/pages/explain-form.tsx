@@ -73,7 +73,14 @@ export function ExplainForm({ onSubmit, onChange, isPending }: ExplainFormProps)
       <Stack>
         <Textarea
           label="Audit line, decision ID, signed headers or captured request"
-          description="A line of the verifier's audit log, what proofgate sign printed, a file of --capture-denied, or a CheckRequest as JSON."
+          description={
+            <>
+              A line of the verifier's audit log, what proofgate sign printed, a file of --capture-denied, or
+              a CheckRequest as JSON. A decision ID is in the answer's header{' '}
+              <span className="whole">X-Proofgate-Decision-Id</span>, in the gateway's access log and in audit
+              events.
+            </>
+          }
           value={text}
           onChange={({ currentTarget }) => enterText(currentTarget.value)}
           rows={8}

@@ -4,7 +4,7 @@ import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
-import { visible } from '../api/visible';
+import { capital, visible } from '../api/visible';
 import { AsCommand } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
@@ -72,7 +72,7 @@ function Result({ explained_by, report, lines }: Schemas['Explanation']) {
         </Group>
         {hint !== null && (
           <Alert color="blue" title="What to do">
-            <UntrustedText value={hint} />
+            <UntrustedText value={capital(hint)} />
           </Alert>
         )}
         {explained_by === 'verifier' && (
@@ -151,7 +151,7 @@ function factsOf({ at, at_source, bundle, decision, recorded }: Report) {
       'Bundle revision',
       `${bundle.revision}${bundle.signatures === 'valid' ? '' : ', not verified'}`,
     ]);
-    rows.push(['Latest as of', <Moment key="fresh" at={bundle.fresh_as_of} />]);
+    rows.push(['Bundle known fresh at', <Moment key="fresh" at={bundle.fresh_as_of} />]);
     if (bundle.warnings.length > 0) {
       rows.push([
         'Warnings',
@@ -258,9 +258,9 @@ const ONLY_IN = { case: 'upper and lower case', escapes: 'escapes' } as const;
 
 function Rules({ rules }: Pick<Report, 'rules'>) {
   return (
-    <Section title="Source rules of the route">
+    <Section title="Caller rules of the route">
       <ItemTable
-        label="Source rules"
+        label="Caller rules"
         items={rules}
         idOf={({ rule }) => String(rule)}
         columns={[

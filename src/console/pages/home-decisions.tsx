@@ -26,7 +26,7 @@ export default function HomeDecisions() {
   });
   if (data === undefined || data.items.length === 0) return null;
   return (
-    <Section title="Decisions a minute, as targets report them">
+    <Section title="Decisions a minute, as targets (verifiers with one token) report them">
       <NativeSelect
         label="Period"
         maw={200}

@@ -4,13 +4,11 @@ import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { api, bodyOf } from '../api/client';
 import { overviewQuery } from '../api/site-overview';
-import { type Trouble, troublesOf } from '../parts/troubles';
-import { Moment, UntrustedText } from '../parts/values';
+import { troublesOf } from '../parts/troubles';
+import { Lasting, UntrustedText } from '../parts/values';
 
 /** Of the list below; each needs a request. */
 const SITES = 25;
-/** Every change waits for a moment, and targets are behind for one. */
-const LASTING_MS = 60_000;
 
 export const firstSites = {
   queryKey: ['sites', 'first'],
@@ -28,7 +26,7 @@ export function Verdict() {
     data === undefined
       ? []
       : troublesOf(data)
-          .filter(isLasting)
+          .filter(({ isLasting }) => isLasting)
           .map((trouble) => ({ siteId: data.site_id, ...trouble })),
   );
   const count = troubles.length + failed.length;
@@ -63,7 +61,7 @@ export function Verdict() {
             {since !== undefined && (
               <>
                 {' '}
-                since <Moment at={since} />
+                <Lasting since={since} />
               </>
             )}
           </List.Item>
@@ -71,8 +69,4 @@ export function Verdict() {
       </List>
     </Alert>
   );
-}
-
-function isLasting({ since }: Trouble): boolean {
-  return since === undefined || Date.now() - Date.parse(since) > LASTING_MS;
 }

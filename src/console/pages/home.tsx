@@ -12,7 +12,7 @@ import { Empty, Page } from '../parts/page';
 import { useMayCreateSites } from '../parts/roles';
 import { Steps } from '../parts/steps';
 import { type Trouble, troublesOf } from '../parts/troubles';
-import { Moment, UntrustedText } from '../parts/values';
+import { Lasting, Moment, UntrustedText } from '../parts/values';
 import { CreateSite } from './create-site';
 import { firstSites, Verdict } from './home-verdict';
 
@@ -73,7 +73,7 @@ export default function Home() {
           ) : (
             <Empty>
               You have no role at any site. Ask an administrator to grant you one, and tell them the Actor
-              under Access, This session.
+              under Operators, This session.
             </Empty>
           )
         }
@@ -119,13 +119,9 @@ function OverviewCell({ siteId, column: { title, show } }: OverviewCellProps) {
   if (data === undefined) return error ? 'not known' : <Skeleton height={16} />;
   const troubles = troublesOf(data).filter(({ about }) => about === title);
   if (troubles.length === 0) return show(data);
-  return troubles.map(({ label, page, since }) => (
-    <Attention key={label} to={pathOf(siteId, page)} label={label}>
-      {since !== undefined && (
-        <>
-          since <Moment at={since} />
-        </>
-      )}
+  return troubles.map(({ label, page, since, isLasting }) => (
+    <Attention key={label} to={pathOf(siteId, page)} label={label} isNeeded={isLasting}>
+      {since !== undefined && <Lasting since={since} />}
     </Attention>
   ));
 }
@@ -133,13 +129,14 @@ function OverviewCell({ siteId, column: { title, show } }: OverviewCellProps) {
 interface AttentionProps {
   readonly to: string;
   readonly label: string;
+  readonly isNeeded: boolean;
   readonly children?: ReactNode;
 }
 
-function Attention({ to, label, children }: AttentionProps) {
+function Attention({ to, label, isNeeded, children }: AttentionProps) {
   return (
     <>
-      <Anchor component={Link} to={to} c="yellow" fw={600} size="sm">
+      <Anchor component={Link} to={to} size="sm" {...(isNeeded ? { c: 'yellow', fw: 600 } : {})}>
         <UntrustedText value={label} />
       </Anchor>
       {children !== undefined && (
@@ -176,7 +173,7 @@ function FirstSteps() {
           { ...later, title: 'Source', text: 'The cluster whose tokens prove who a workload is.' },
           { ...later, title: 'Client, route and grant', text: 'Who may call what.' },
           { ...later, title: 'Policy', text: 'Which workload may enroll keys of which client.' },
-          { ...later, title: 'Target', text: 'A verifier beside your gateway.' },
+          { ...later, title: 'Target', text: 'Verifiers with one token, beside your gateway.' },
           { ...later, title: 'Key and first request', text: 'A workload enrolls, and calls your API.' },
         ]}
       />

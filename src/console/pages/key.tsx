@@ -3,6 +3,7 @@ import { Group } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { keyQuery } from '../api/keys';
 import { useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { Loading } from '../parts/loading';
@@ -11,21 +12,18 @@ import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
 import { ItemTable } from '../parts/table-frame';
-import { Id, Moment, State, UntrustedText } from '../parts/values';
+import { Unread } from '../parts/unread';
+import { Id, inUtc, Moment, State, UntrustedText } from '../parts/values';
 import { Acknowledged, TargetsLink } from './acknowledged';
-import { capital, provenanceName } from './decide';
+import { provenanceRows, Uids } from './provenance';
 import { Receipt } from './receipt';
 import { Revoke } from './revoke';
 
 export default function Key() {
   const { site_id } = useSite();
   const { keyId = '' } = useParams({ strict: false });
-  const path = { key_id: keyId };
-  const { data: key, error } = useQuery({
-    queryKey: ['site', site_id, 'key', keyId],
-    queryFn: () => bodyOf(api.GET('/v1/derived-keys/{key_id}', { params: { path } })),
-  });
-  if (key === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
+  const { data: key, error } = useQuery(keyQuery(site_id, keyId));
+  if (key === undefined) return <Unread kind="Key" title={keyId} error={error} />;
   return (
     <Page
       kind="Key"
@@ -34,6 +32,7 @@ export default function Key() {
       actions={key.status === 'active' ? <Revoke keys={[key]} /> : undefined}
     >
       {error && <Problem error={error} />}
+      {key.status === 'revoked' && <Receipt keyId={keyId} siteId={site_id} />}
       <Section title="What it is">
         <Facts
           rows={[
@@ -43,7 +42,9 @@ export default function Key() {
             ['Subject', <UntrustedText key="subject" value={key.verified_subject} />],
             ['Fingerprint', <Id key="fingerprint" value={key.fingerprint} />],
             ['Issued', <Moment key="created" at={key.created_at} />],
-            ['Expires', <Moment key="expires" at={key.expires_at} />],
+            key.status === 'revoked'
+              ? ['Would have expired', inUtc(key.expires_at)]
+              : ['Expires', <Moment key="expires" at={key.expires_at} />],
             ['Last used', <LastUsed key="used" keyId={keyId} siteId={site_id} />],
             ...revocationOf(key),
             ...(key.status === 'revoked'
@@ -59,20 +60,17 @@ export default function Key() {
             [
               'Enrollment',
               <Group key="enrollment" gap="xs">
-                <PageLink page={`approvals/${key.enrollment_id}`} name="Its proof and who decided" />
+                <PageLink page={`approvals/${key.enrollment_id}`} name="Its token and who decided" />
                 <Id value={key.enrollment_id} />
               </Group>,
             ],
             ['Policy', <PolicyLink key="policy" id={key.policy_id} />],
             ['Source', <SourceLink key="source" id={key.source_id} />],
-            ...Object.entries(key.provenance).map(
-              ([name, value]) =>
-                [capital(provenanceName(name)), <UntrustedText key={name} value={value} />] as const,
-            ),
+            ...provenanceRows(key.provenance),
           ]}
         />
+        <Uids provenance={key.provenance} />
       </Section>
-      {key.status === 'revoked' && <Receipt keyId={keyId} siteId={site_id} />}
       <Readiness keyId={keyId} siteId={site_id} />
     </Page>
   );

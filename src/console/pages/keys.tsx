@@ -27,10 +27,9 @@ export default function Keys() {
   return (
     <Page
       title="Keys"
-      question="Which keys are valid, until when, and do the targets know them?"
+      question="Which keys are valid, until when, and does every target (the verifiers with one token) know them?"
       actions={
-        mayRevoke &&
-        selected.length > 0 && (
+        mayRevoke && (
           <Revoke
             keys={active}
             onDone={() => {
@@ -113,8 +112,15 @@ export default function Keys() {
           },
           {
             title: 'Expires',
-            text: ({ expires_at }) => expires_at,
-            cell: ({ expires_at }) => <Moment at={expires_at} />,
+            text: ({ expires_at, revoked_at }) => revoked_at ?? expires_at,
+            cell: ({ expires_at, revoked_at }) =>
+              revoked_at === undefined ? (
+                <Moment at={expires_at} />
+              ) : (
+                <Text c="dimmed" span size="sm">
+                  revoked <Moment at={revoked_at} />
+                </Text>
+              ),
           },
           {
             title: 'Last used',

@@ -52,13 +52,13 @@ function fieldsOf({ subject_claim: claim = '' }: Values): readonly Field[] {
     {
       name: 'trust_domain',
       label: 'Trust domain',
-      description: 'Of its callers, for the source rules of routes.',
+      description: 'Of its callers, for the caller rules of routes.',
       placeholder: 'shop.example',
     },
     {
       name: 'subject_claim',
       label: 'Claim of the subject',
-      description: `Source rules name callers ${claim || 'sub'}:VALUE. Empty: sub.`,
+      description: `Caller rules name callers ${claim || 'sub'}:VALUE. Empty: sub.`,
       suggestions: ['sub', ...CLAIMS_OF_CLIENTS],
       isOptional: true,
     },
@@ -168,7 +168,7 @@ export function CreateOAuthIssuer() {
       confirm={{
         asksReason: true,
         consequence:
-          'Its access tokens count beside a DPoP proof, on routes that accept dpop and have a source rule for its callers. Control fetches its keys.',
+          'Its access tokens count beside a DPoP proof, on routes that accept dpop and have a caller rule for its callers. Control fetches its keys.',
         fields: <Fields fields={[ISSUER, ...fieldsOf(values)]} values={values} onChange={setValues} />,
       }}
       run={(because) => put({ site_id, issuer }, definitionOf(values), undefined, because)}

@@ -13,6 +13,7 @@ import { Loading } from '../parts/loading';
 import { SourceLink } from '../parts/named-link';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { Unread } from '../parts/unread';
 import { duration, Moment, State, UntrustedText } from '../parts/values';
 import { POLICY_TERMS } from './policy-terms';
 import { Rebind } from './rebind';
@@ -30,7 +31,7 @@ export default function PolicyPage() {
     queryFn: () => read(policyId),
   });
   const mayOperate = useMay('operate');
-  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
+  if (data === undefined) return <Unread kind="Policy" title={policyId} error={error} />;
   const { body: policy, etag } = data;
   return (
     <Page

@@ -3,6 +3,7 @@ import { Anchor } from '@mantine/core';
 import { Link, useParams } from '@tanstack/react-router';
 import RUN_BOOK from '../../../docs/operate/run-book.md?raw';
 import { useSite } from '../api/session';
+import { capital } from '../api/visible';
 import { Facts, Page, Section } from '../parts/page';
 import { ReasonChart } from '../parts/reason-chart';
 
@@ -20,7 +21,7 @@ export default function Reason() {
       question="Why are these requests denied, and what to do?"
     >
       {isOne && <FromRunBook code={code} />}
-      <Section title="Denials of the site, as targets report them">
+      <Section title="Denials of the site, as targets (verifiers with one token) report them">
         <ReasonChart title="Last hour, by reason" period="hour" />
       </Section>
     </Page>
@@ -58,7 +59,7 @@ function rowOf(code: string): Row | undefined {
     const [first = '', second] = plain(name).split(' / ');
     if (first !== '…') current = first;
     if (current !== reason) continue;
-    const row = { meaning: plain(meaning), todo: plain(todo) };
+    const row = { meaning: capital(plain(meaning)), todo: capital(plain(todo)) };
     if (
       second !== undefined &&
       (second === detail || (detail === 'header' && second.startsWith('header.')))

@@ -1,13 +1,14 @@
 /** Revokes one or more keys. After a failure it goes on with those that are left. */
-import { Alert, Checkbox, List, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Alert, Checkbox, Code, List, Stack, Text } from '@mantine/core';
+import { useQueries } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { publishedKeyQuery } from '../api/keys';
 import { useMay } from '../api/session';
 import { Action } from '../parts/action';
 import { PageLink } from '../parts/named-link';
-import { Moment, UntrustedText } from '../parts/values';
-import { Acknowledged, TargetsLink } from './acknowledged';
+import { inUtc, Moment, UntrustedText } from '../parts/values';
+import { shareOf, TargetsLink, useAcknowledgements } from './acknowledged';
 
 interface RevokeProps {
   readonly keys: readonly Schemas['DerivedKey'][];
@@ -35,8 +36,15 @@ export function Revoke({ keys, onDone }: RevokeProps) {
             <List size="sm" className="scrolled" tabIndex={0} aria-label="Keys">
               {keys.map(({ key_id, client_id, verified_subject, last_used_at }) => (
                 <List.Item key={key_id}>
-                  <UntrustedText value={verified_subject} />, client <UntrustedText value={client_id} />, last
-                  used <Moment at={last_used_at} />
+                  <UntrustedText value={verified_subject} />, client <UntrustedText value={client_id} />,{' '}
+                  {last_used_at === undefined ? (
+                    'no use reported'
+                  ) : (
+                    <>
+                      last used <Moment at={last_used_at} />
+                    </>
+                  )}
+                  , key <Code className="id">{key_id}</Code>
                 </List.Item>
               ))}
             </List>
@@ -75,21 +83,28 @@ interface RevokedProps {
   readonly onClose: () => void;
 }
 
-/** What became of keys that were revoked together. */
+/** What became of keys that were revoked together: not green before every target has the last of them. */
 export function Revoked({ keys, onClose }: RevokedProps) {
+  const revisions = useQueries({
+    queries: keys.map(({ key_id, site_id }) => publishedKeyQuery(site_id, key_id, 'revoked_in_revision')),
+  }).map(({ data }) => data?.revoked_in_revision);
+  const found = useAcknowledgements(
+    revisions.every((revision) => revision !== undefined) ? Math.max(...revisions) : undefined,
+  );
   return (
     <Alert
-      color="green"
+      color={found?.since === undefined ? 'yellow' : 'green'}
       role="status"
-      title={`Revoked: ${keys.length}`}
+      title={`Revoked${keys.length > 1 ? `: ${keys.length} keys` : ''}${whereOf(found)}`}
       withCloseButton
       closeButtonLabel="Close"
       onClose={onClose}
     >
       <List size="sm">
-        {keys.map((key) => (
-          <List.Item key={key.key_id}>
-            <PageLink page={`keys/${key.key_id}`} name={key.verified_subject} />: <InEffect {...key} />
+        {keys.map(({ key_id, verified_subject }) => (
+          <List.Item key={key_id}>
+            <UntrustedText value={verified_subject} />, key <Code className="id">{key_id}</Code>:{' '}
+            <PageLink page={`keys/${key_id}`} name="when no verifier can allow it" />
           </List.Item>
         ))}
       </List>
@@ -98,12 +113,8 @@ export function Revoked({ keys, onClose }: RevokedProps) {
   );
 }
 
-function InEffect({ key_id, site_id }: Schemas['DerivedKey']) {
-  const { data } = useQuery({
-    queryKey: ['site', site_id, 'key', key_id],
-    queryFn: () => bodyOf(api.GET('/v1/derived-keys/{key_id}', { params: { path: { key_id } } })),
-    // Until the revocation is published.
-    refetchInterval: ({ state }) => (state.data?.revoked_in_revision === undefined ? 2_000 : false),
-  });
-  return <Acknowledged revision={data?.revoked_in_revision} />;
+function whereOf(found: ReturnType<typeof useAcknowledgements>): string {
+  if (found === undefined) return '; not yet everywhere';
+  if (found.since !== undefined) return `. Every target has it since ${inUtc(found.since).slice(-12)}`;
+  return `; not yet everywhere: ${shareOf(found)}`;
 }

@@ -42,7 +42,7 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
       confirm={{
         asksReason: true,
         consequence:
-          'A route lets requests through. A caller must match one of its source rules; a client needs a grant for its resource, too.',
+          'A route lets requests through. A caller must match one of its caller rules; a client needs a grant for its resource, too.',
         fields: (
           <>
             <TextInput
@@ -110,7 +110,7 @@ export function EditRoute({ site_id, route_id }: Schemas['Route']) {
         ]);
         return { draft: { ...draftOf(body.definition), allowed_sources: rules }, etag };
       }}
-      labels={[{ name: 'allowed_sources', label: 'source rules' }]}
+      labels={[{ name: 'allowed_sources', label: 'caller rules' }]}
       fields={(draft, change) => <DefinitionFields draft={draft} change={change} />}
       asksReason
       save={({ allowed_sources: _, ...draft }, etag, __, query) =>
@@ -133,7 +133,7 @@ export function DeleteRoute({ site_id, route_id, version, definition }: Schemas[
       confirm={{
         finalFor: route_id,
         asksReason: true,
-        consequence: `For good, with its source rules. ${definition.method} ${definition.path_template} is denied as soon as each target has the next revision.`,
+        consequence: `For good, with its caller rules. ${definition.method} ${definition.path_template} is denied as soon as each target has the next revision.`,
       }}
       run={(query) =>
         bodyOf(

@@ -1,4 +1,4 @@
-/** The source rules of a route: a caller must match one of them. */
+/** The caller rules of a route: a caller must match one of them. */
 import { Button, Fieldset, Group, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { ApiError, api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { useSite } from '../api/session';
@@ -138,7 +138,7 @@ export function declaredRoute(
   route: object & { readonly route_id: string; readonly allowed_sources: readonly SourceRule[] },
 ): Command {
   return route.allowed_sources.length === 0
-    ? { none: 'A site file declares no route without a source rule.' }
+    ? { none: 'A site file declares no route without a caller rule.' }
     : { siteFile: { routes: [route] } };
 }
 
@@ -188,7 +188,7 @@ export function EditSourceRules({ site_id, route_id, definition }: Schemas['Rout
   const path = { site_id, route_id };
   return (
     <EditForm<RulesDraft>
-      label="Source rules"
+      label="Caller rules"
       consequence={
         <>
           Who may call route <UntrustedText value={route_id} />: a caller must match one of the rules. Without

@@ -8,13 +8,13 @@ import { type DecisionSeries, useDecisions } from '../api/decisions';
 import { useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { DecisionChart } from '../parts/decision-chart';
-import { Loading } from '../parts/loading';
 import { Facts, Page, Section } from '../parts/page';
-import { Problem } from '../parts/problem';
 import { formatsText } from '../parts/proof-formats';
 import { ReasonChart } from '../parts/reason-chart';
 import { outcomeStroke, type Scheme } from '../parts/series-color';
+import { Unread } from '../parts/unread';
 import { State, UntrustedText } from '../parts/values';
+import { RouteCallers } from './callers';
 
 type Period = 'hour' | 'day' | 'week';
 type Series = DecisionSeries['series'][number];
@@ -39,22 +39,25 @@ export default function Route() {
         }),
       ),
   });
-  if (route === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
+  if (route === undefined) return <Unread kind="Route" title={routeId} error={error} />;
   const { method, path_template, audience } = route.definition;
   return (
-    <Page kind="Route" title={route.route_id} question="Why are its requests denied?">
+    <Page kind="Route" title={route.route_id} question="Who may call it, and why are its requests denied?">
       <Section title="What it is">
         <Facts
           rows={[
             ['Requests', <UntrustedText key="requests" value={`${method} ${path_template}`} />],
             ['Audience', <UntrustedText key="audience" value={audience} />],
             ['Accepted proofs', formatsText(route.definition)],
-            ['State', <State key="state" value={route.published ? 'published' : 'no source rules'} />],
+            ['State', <State key="state" value={route.published ? 'published' : 'no caller rules'} />],
           ]}
         />
         <AsCommand words={['get', 'routes', '--site', site_id]} />
       </Section>
-      <Section title="Decisions, as targets report them">
+      <Section title="Who may call it?">
+        <RouteCallers route={route.route_id} />
+      </Section>
+      <Section title="Decisions, as targets (verifiers with one token) report them">
         <NativeSelect
           label="Period"
           maw={240}

@@ -18,7 +18,7 @@ const isObserved = ({ definition: { enforcement, observe_until = '' } }: Route) 
   enforcement === 'observe' && Date.parse(observe_until) > Date.now();
 
 const statesOf = (route: Route) => [
-  route.published ? 'published' : 'no source rules',
+  route.published ? 'published' : 'no caller rules',
   ...(isObserved(route) ? ['observed'] : []),
 ];
 

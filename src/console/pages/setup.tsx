@@ -8,11 +8,11 @@ import { nameWord, shellWord } from '../api/ctl-command';
 import { readDecisions } from '../api/decisions';
 import { useMay, useSite } from '../api/session';
 import { AsCommand, CopyText } from '../parts/command';
-import { Loading } from '../parts/loading';
 import { Page } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
 import { type Step, Steps } from '../parts/steps';
+import { Unread } from '../parts/unread';
 import { Moment, UntrustedText } from '../parts/values';
 import { VerifierStart } from '../parts/verifier-start';
 import { CreateClient } from './client-forms';
@@ -30,7 +30,7 @@ export default function SetUp() {
   });
   const mayOperate = useMay('operate');
   const mayAdminister = useMay('administer');
-  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
+  if (data === undefined) return <Unread title="Set-up" error={error} />;
   const given: Given = { site, mayOperate, mayAdminister, ...data };
   return (
     <Page
@@ -251,7 +251,7 @@ function targetStep({ mayAdminister, propagation: { targets } }: Given): Step {
     isDone: targets.length > 0,
     text:
       targets.length === 0 ? (
-        'The verifier beside your gateway. Its token fetches the bundles.'
+        'The verifiers with one token, beside your gateway. The token fetches the bundles.'
       ) : (
         <>
           There is <UntrustedText value={targets.map(({ name }) => name).join(', ')} />.

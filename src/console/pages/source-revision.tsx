@@ -23,7 +23,7 @@ const NEXT: { readonly [state in Revision['state']]?: string } = {
   failed_draft: 'Next: correct it or the issuer, and validate it again.',
   validated: 'Next: compare the scope with your cluster, and activate it.',
   activating: 'Control checks the issuer once more.',
-  publishing: 'It becomes active when every target has acknowledged it.',
+  publishing: 'It becomes active when every target (the verifiers with one token) has acknowledged it.',
   suspended: 'No workload of this cluster can enroll until it is resumed.',
 };
 

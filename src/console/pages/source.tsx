@@ -8,9 +8,9 @@ import { usePolicies } from '../api/site-lists';
 import { Action } from '../parts/action';
 import { AsCommand, renaming } from '../parts/command';
 import { Edit } from '../parts/edit';
-import { Loading } from '../parts/loading';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { Unread } from '../parts/unread';
 import { Moment, UntrustedText } from '../parts/values';
 import { holdsSlot, isDraft, SOURCE_FIELDS, valuesOfRevision, valuesOfSource } from './source-fields';
 import { SourceKeys } from './source-keys';
@@ -39,7 +39,7 @@ export default function SourcePage() {
         : false,
   });
   const mayOperate = useMay('operate');
-  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
+  if (data === undefined) return <Unread kind="Source" title={sourceId} error={error} />;
   const { body: source, etag } = data;
   return (
     <Page

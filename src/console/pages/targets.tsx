@@ -7,12 +7,12 @@ import { nameWord } from '../api/ctl-command';
 import { useMay, useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
-import { Loading } from '../parts/loading';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Rename } from '../parts/rename';
 import { type Column, ItemTable } from '../parts/table-frame';
-import { Id, Moment, State, UntrustedText } from '../parts/values';
+import { Unread } from '../parts/unread';
+import { Id, Lasting, Moment, State, UntrustedText } from '../parts/values';
 import { propagationQuery } from './acknowledged';
 import { CreateTarget, TargetToken } from './create-target';
 import { RaiseFloor, SigningKeys } from './signing-keys';
@@ -25,11 +25,11 @@ export default function Targets() {
   const mayAdminister = useMay('administer');
   const [shown, setShown] = useState<Schemas['TargetWithToken']>();
   const { data, error } = useQuery(propagationQuery(site_id));
-  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
+  if (data === undefined) return <Unread title="Targets" error={error} />;
   return (
     <Page
       title="Targets"
-      question="Do all verifiers have the current bundle?"
+      question="Does every target (the verifiers with one token) have the current bundle?"
       actions={mayAdminister && <CreateTarget />}
     >
       {error && <Problem error={error} />}
@@ -184,7 +184,7 @@ function Behind({ target: { behind_revisions, behind_since } }: { readonly targe
       {behind_since !== undefined && (
         <>
           {' '}
-          since <Moment at={behind_since} />
+          <Lasting since={behind_since} />
         </>
       )}
     </Text>

@@ -102,6 +102,12 @@ export const IconTarget = () => (
     <circle cx="8" cy="8" r="2" />
   </Icon>
 );
+export const IconDenial = () => (
+  <Icon>
+    <rect x="2.5" y="2.5" width="11" height="11" rx="2" />
+    <path d="m5.5 5.5 5 5M10.5 5.5l-5 5" />
+  </Icon>
+);
 export const IconExplain = () => (
   <Icon>
     <circle cx="7" cy="7" r="4.5" />

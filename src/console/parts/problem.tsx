@@ -5,7 +5,7 @@ import { UntrustedText } from './values';
 
 const ADVICE: { readonly [code: string]: string } = {
   permission_denied:
-    'Your roles do not allow this here. Someone who administers the scope can grant you a role under Access.',
+    'Your roles do not allow this here. Someone who administers the scope can grant you a role under Operators.',
   precondition_failed:
     'Someone changed it since this page showed it. The page now shows the new version: check it, and try again.',
   connection_failed: 'Check the network. The page tries again by itself.',

@@ -1,5 +1,5 @@
 /** What is wrong at a site, with the page that mends it. */
-import type { Schemas } from '../api/client';
+import type { SiteOverview } from '../api/site-overview';
 
 export interface Trouble {
   readonly about: 'Targets' | 'Sources' | 'Approvals' | 'Keys' | 'Published';
@@ -7,12 +7,16 @@ export interface Trouble {
   /** Path of the page below the site's. */
   readonly page: string;
   readonly since?: string | undefined;
+  /** Whether it needs attention: every change waits for a moment, and targets are behind for one. */
+  readonly isLasting: boolean;
 }
 
-export function troublesOf(overview: Schemas['SiteOverview']): readonly Trouble[] {
+const LASTING_MS = 60_000;
+
+export function troublesOf(overview: SiteOverview): readonly Trouble[] {
   const { attached, behind, behind_since, silent } = overview.targets;
   const { pending_enrollments: pending, policies_not_renewed: late, unpublished_since } = overview;
-  const troubles: Trouble[] = [];
+  const troubles: Omit<Trouble, 'isLasting'>[] = [];
   if (silent > 0)
     troubles.push({ about: 'Targets', label: `${silent} of ${attached} do not poll`, page: 'targets' });
   else if (behind > 0)
@@ -35,5 +39,8 @@ export function troublesOf(overview: Schemas['SiteOverview']): readonly Trouble[
       ...{ about: 'Published', label: 'changes wait', page: 'targets' },
       since: unpublished_since,
     });
-  return troubles;
+  return troubles.map((trouble) => ({
+    ...trouble,
+    isLasting: trouble.since === undefined || overview.readAtMs - Date.parse(trouble.since) > LASTING_MS,
+  }));
 }

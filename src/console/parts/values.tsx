@@ -78,8 +78,28 @@ export function Moment({ at }: { readonly at: string | undefined }) {
   );
 }
 
+/** `2026-11-21 14:24:05 UTC`. */
+export function inUtc(at: string): string {
+  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+/** How long something has lasted: "for 5 minutes". */
+export function Lasting({ since }: { readonly since: string }) {
+  const ms = Math.max(useNowMs() - Date.parse(since), 1_000);
+  const [, size] = unitOf(ms);
+  return (
+    <time dateTime={since} title={inUtc(since)}>
+      for {duration((Math.round(ms / size) * size) / 1_000)}
+    </time>
+  );
+}
+
+function unitOf(ms: number) {
+  return UNITS.find(([, unitMs]) => Math.abs(ms) >= unitMs) ?? (['second', 1_000] as const);
+}
+
 function relativeTo(relative: Intl.RelativeTimeFormat, distance: number): string {
-  const [unit, size] = UNITS.find(([, unitMs]) => Math.abs(distance) >= unitMs) ?? ['second', 1_000];
+  const [unit, size] = unitOf(distance);
   return relative.format(Math.round(distance / size), unit);
 }
 

@@ -18,7 +18,7 @@ export interface PageEntry {
 export const INSTALLATION_PAGES: readonly PageEntry[] = [
   { path: '/', title: 'Home', Icon: icons.IconHome, load: async () => home },
   { path: '/audit', title: 'Audit', Icon: icons.IconAudit, load: () => import('../pages/audit') },
-  { path: '/access', title: 'Access', Icon: icons.IconAccess, load: () => import('../pages/access') },
+  { path: '/access', title: 'Operators', Icon: icons.IconAccess, load: () => import('../pages/access') },
 ];
 
 export const SITE_PAGES: readonly PageEntry[] = [
@@ -40,6 +40,7 @@ export const SITE_PAGES: readonly PageEntry[] = [
     load: () => import('../pages/clients'),
   },
   { path: '/targets', title: 'Targets', Icon: icons.IconTarget, load: () => import('../pages/targets') },
+  { path: '/reasons', title: 'Denials', Icon: icons.IconDenial, load: () => import('../pages/reason') },
   {
     path: '/explain',
     title: 'Explain a request',
@@ -54,7 +55,6 @@ export const SITE_DETAIL_PAGES: readonly PageEntry[] = [
   { path: '/policies/$policyId', title: 'Policy', load: () => import('../pages/policy') },
   { path: '/approvals/$enrollmentId', title: 'Enrollment', load: () => import('../pages/approval') },
   { path: '/routes/$routeId', title: 'Route', load: () => import('../pages/route') },
-  { path: '/reasons', title: 'Denials', load: () => import('../pages/reason') },
   { path: '/reasons/$code', title: 'Reason', load: () => import('../pages/reason') },
   { path: '/keys/$keyId', title: 'Key', load: () => import('../pages/key') },
 ];

@@ -11,6 +11,7 @@ import {
 import { parseSearch, stringifySearch } from '../api/url-state';
 import { Page } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { Unread } from '../parts/unread';
 import { Frame } from './frame';
 import { INSTALLATION_PAGES, type PageEntry, SITE_DETAIL_PAGES, SITE_PAGES } from './page-table';
 
@@ -20,11 +21,12 @@ const root = createRootRoute({
   errorComponent: ({ error }) => <Problem error={error} />,
 });
 
-function routeOf(prefix: string, { path, load }: PageEntry) {
+function routeOf(prefix: string, { path, title, load }: PageEntry) {
   return createRoute({
     getParentRoute: () => root,
     path: `${prefix}${path}`,
     component: lazyRouteComponent(load),
+    pendingComponent: () => <Unread title={title} />,
     errorComponent: ({ error }) => <Problem error={error} />,
   });
 }
@@ -47,6 +49,9 @@ export const router = createRouter({
   basepath: new URL(document.baseURI).pathname,
   parseSearch,
   stringifySearch,
+  // A page that takes longer shows its title at once, and no longer than it must.
+  defaultPendingMs: 100,
+  defaultPendingMinMs: 0,
   routeTree: root.addChildren([
     ...INSTALLATION_PAGES.map((page) => routeOf('', page)),
     ...[...SITE_PAGES, ...SITE_DETAIL_PAGES].map((page) => routeOf('/sites/$siteId', page)),

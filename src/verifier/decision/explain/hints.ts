@@ -54,7 +54,7 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
   'request_binding_mismatch/content-digest':
     'the body has another digest than the signed Content-Digest; on a route with body: unbound do not cover it',
   'invalid_request_proof/key_unknown':
-    'the bundle has no such key: it is not propagated yet, of another site, or expired and forgotten',
+    'enroll again, or check that the caller signs for this site; a key just issued: wait until every target has it',
   'invalid_request_proof/key_revoked': 'the key was revoked: enroll another one',
   'invalid_request_proof/key_not_yet_valid':
     "the issuer's key is not valid yet: look at not_before and at the clocks",
