@@ -34,7 +34,7 @@ export class UnknownKeysReporter {
   merge(keys: readonly UnknownKey[]): void {
     if (this.#stop.signal.aborted) return;
     for (const key of keys) this.#keys.add(key);
-    this.#running ??= this.#run();
+    if (this.#keys.size > 0) this.#running ??= this.#run();
   }
 
   /** What is not reported yet is lost. */

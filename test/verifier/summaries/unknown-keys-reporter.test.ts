@@ -32,6 +32,7 @@ function reporting(post: () => Promise<unknown> = async () => 'taken') {
 it('the first key is reported at once, and one of the others after the interval', async () => {
   const { pause, posts, reporter } = reporting();
   reporter.add({ unknownKey: undefined });
+  reporter.merge([]);
   reporter.add({ unknownKey: key('first') });
   expect(posts).toEqual([[key('first')]]);
   for (let n = 0; n < 1000; n++) reporter.add({ unknownKey: key(`flood-${n}`) });
