@@ -23,13 +23,13 @@ export default function Reason() {
       {isOne && <FromRunBook code={code} />}
       <Section title="Denials of the site, as targets (verifiers with one token) report them">
         <ReasonChart title="Last hour, by reason" period="hour" />
+        {!isOne && <ExplainLink />}
       </Section>
     </Page>
   );
 }
 
 function FromRunBook({ code }: { readonly code: string }) {
-  const { site_id } = useSite();
   const row = rowOf(code);
   return (
     <Section title="From the run-book">
@@ -39,10 +39,17 @@ function FromRunBook({ code }: { readonly code: string }) {
           ...(row === undefined ? [] : [['What to do', row.todo] as const]),
         ]}
       />
-      <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/explain`} size="sm">
-        Explain a request, step by step
-      </Anchor>
+      <ExplainLink />
     </Section>
+  );
+}
+
+function ExplainLink() {
+  const { site_id } = useSite();
+  return (
+    <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/explain`} size="sm">
+      Explain a request, step by step
+    </Anchor>
   );
 }
 

@@ -104,7 +104,7 @@ export function Revoked({ keys, onClose }: RevokedProps) {
         {keys.map(({ key_id, verified_subject }) => (
           <List.Item key={key_id}>
             <UntrustedText value={verified_subject} />, key <Code className="id">{key_id}</Code>:{' '}
-            <PageLink page={`keys/${key_id}`} name="when no verifier can allow it" />
+            <PageLink page={`keys/${key_id}`} name="revocation receipt: when no verifier can allow it" />
           </List.Item>
         ))}
       </List>
@@ -115,6 +115,6 @@ export function Revoked({ keys, onClose }: RevokedProps) {
 
 function whereOf(found: ReturnType<typeof useAcknowledgements>): string {
   if (found === undefined) return '; not yet everywhere';
-  if (found.since !== undefined) return `. Every target has it since ${inUtc(found.since).slice(-12)}`;
+  if (found.since !== undefined) return `. Every target reported it at ${inUtc(found.since).slice(-12)}`;
   return `; not yet everywhere: ${shareOf(found)}`;
 }
