@@ -1,6 +1,6 @@
 /**
  * V8 flags for a process that answers thousands of small requests a second. Each request leaves about 40 KiB of garbage and
- * nothing that stays. Measured in docs/operate/performance.md, "What a collection of garbage costs": `make bench PARTS="latency envoy"`.
+ * nothing that stays. Measured in docs/operate/performance.md, "A check": `make bench PARTS="latency envoy"`.
  * test/process/node-internals/garbage-collection.test.ts fails when a version of Node does not know a flag.
  */
 import { setFlagsFromString } from 'node:v8';

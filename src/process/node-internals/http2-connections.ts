@@ -1,6 +1,6 @@
 /**
  * Prepares the HTTP/2 connections of a grpc-js server: a larger connection window, and a stream table without garbage.
- * Neither has a setting. Measured in docs/operate/performance.md, "What a collection of garbage costs": `make bench PARTS="latency envoy"`.
+ * Neither has a setting. Measured in docs/operate/performance.md, "A check": `make bench PARTS="latency envoy"`.
  * If grpc-js or Node stores these parts elsewhere, connections work without the change and
  * test/process/node-internals/http2-connections.test.ts fails.
  */

@@ -3,7 +3,7 @@
  *
  * With entries that come and go, V8 allocates a new hash table for a Map every few entries, and each old table refers to the next one
  * and to the streams of its time. Once one old table is in the old generation, everything after it survives the young collections,
- * which then take about five times as long. Measured in docs/operate/performance.md, "What a collection of garbage costs":
+ * which then take about five times as long. Measured in docs/operate/performance.md, "A check":
  * `make bench PARTS="latency envoy"`.
  *
  * Open addressing with linear probing. Stream identifiers are consecutive (RFC 9113 section 5.1.1), so probes are short.

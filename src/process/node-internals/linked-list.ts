@@ -3,7 +3,7 @@
  *
  * Why not a Set: with entries that come and go, V8 allocates a new hash table every few entries, and each old table refers to
  * the next one and to the entries of its time. Once one old table is in the old generation, everything after it survives the
- * young collections. Measured in docs/operate/performance.md, "What a collection of garbage costs": `make bench PARTS="latency envoy"`.
+ * young collections. Measured in docs/operate/performance.md, "A check": `make bench PARTS="latency envoy"`.
  */
 export class LinkedList<Entry extends Linked<Entry>> implements Iterable<Entry> {
   #first: Entry | undefined;
