@@ -43,7 +43,7 @@ function run(input: Buffer): void {
 function checkBytes(bytes: Buffer): void {
   const request = decodedOrRefused(bytes);
   if (request === undefined) return;
-  const again = decodeCheckRequest(encodeRequest(request));
+  const again = decodeCheckRequest(encodeRequest(withBytes(request)));
   mustHold(isDeepStrictEqual(again, request), 'what was decoded is the same when encoded and decoded again');
   const facts = factsOfCheckRequest(request, bytes.length % 2 === 0 ? 'buffered' : 'none');
   const decision = decideAtSite(facts);
@@ -54,6 +54,16 @@ function checkBytes(bytes: Buffer): void {
   const answer = decodeCheckResponse(encodeAnswer(decision, facts.headers));
   const saysAllowed = answer.status?.code === 0 && answer.denied_response === undefined;
   mustHold(saysAllowed === (decision.kind === 'allowed'), 'the answer says what was decided');
+}
+
+/** Decoded header values are text: the library encodes bytes. */
+function withBytes(request: CheckRequest): CheckRequest {
+  const http = request.attributes?.request?.http;
+  if (http?.header_map?.headers === undefined) return request;
+  const headers = http.header_map.headers.map(({ raw_text, ...line }) =>
+    raw_text === undefined ? line : { ...line, raw_value: Buffer.from(raw_text, 'latin1') },
+  );
+  return { attributes: { request: { http: { ...http, header_map: { headers } } } } };
 }
 
 /** Whatever is thrown for bytes that are no CheckRequest, it is no fault of ours: those are TypeErrors. */
