@@ -17,7 +17,7 @@ import { type RunningServer, siteArguments, startFloor, startVerifier } from './
 import { type BenchSite, writeSite } from './site.ts';
 import { inWorkspace, type Workspace } from './workspace.ts';
 
-const ROUNDS = 5;
+const ROUNDS = 3;
 /** Enough for V8 to finish its compilation. */
 const WARM_UP_REQUESTS = 15_000;
 const SLICES = 4;
