@@ -112,7 +112,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   'docs/operate/http-message-signatures.md': {
     Python: [held('test/caller/foreign-signers.extended.test.ts')],
     'Node.js': [held('test/caller/foreign-signers.extended.test.ts')],
-    'openssl and curl': [held('test/caller/foreign-signers.extended.test.ts')],
+    'Any language: openssl and curl': [held('test/caller/foreign-signers.extended.test.ts')],
   },
   'docs/operate/explain.md': {
     'explain: why a request was allowed or denied': [pasted('signing'), shown('signing', 'explain_tampered')],
