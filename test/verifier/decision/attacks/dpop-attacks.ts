@@ -537,7 +537,7 @@ const PASSPORTS: readonly Attack[] = [
   passport(KEY, "of one issuer under another's kid", () =>
     passportOf('broker', 'orders-read', { kid: KEY_ID.automation, holder: keys.billing }),
   ),
-  passport(KEY, 'of a kid that nobody has', () => passportOf('billing', 'orders-read', { kid: 'dk_nobody' })),
+  passport(KEY, 'of an unknown kid', () => passportOf('billing', 'orders-read', { kid: 'dk_unknown' })),
   passport(KEY, 'with jku', () =>
     passportOf('billing', 'orders-read', { header: { jku: 'https://evil.example' } }),
   ),
@@ -635,7 +635,7 @@ const ACCESS_TOKENS: readonly Attack[] = [
       ['alg none', { alg: 'none' }],
       ['alg of a secret', { alg: 'HS256' }],
       ['alg of another key', { alg: 'RS256' }],
-      ['an unknown kid', { kid: 'nobody' }],
+      ['an unknown kid', { kid: 'unknown' }],
       ['no kid', { kid: undefined }],
       ['the kid of a broker', { kid: KEY_ID.broker }],
       ['the key_id of a client', { kid: KEY_ID.billing }],

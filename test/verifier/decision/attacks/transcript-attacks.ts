@@ -324,7 +324,7 @@ const PASSPORTS: readonly Attack[] = [
   }),
   passport(KEY, 'with crit', { joseHeader: (header) => void Object.assign(header, { crit: ['b64'] }) }),
   passport(KEY, 'of an unknown kid', {
-    joseHeader: (header) => void Object.assign(header, { kid: 'dk_nobody' }),
+    joseHeader: (header) => void Object.assign(header, { kid: 'dk_unknown' }),
   }),
   passport(KEY, "under another client's kid", {
     joseHeader: (header) => void Object.assign(header, { kid: KEY_ID.reporting }),
